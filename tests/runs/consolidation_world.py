@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import trio
 import virtual
@@ -40,6 +40,13 @@ class World:
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store)
         self.written = 0
+
+    @classmethod
+    async def seeded(cls, **given: Any) -> Self:
+        """A bucket whose space was made by `seed`."""
+        world = cls()
+        await world.seed(**given)
+        return world
 
     async def seed(
         self,

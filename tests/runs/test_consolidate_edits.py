@@ -37,9 +37,7 @@ def edit(op: str, *heading: str, content: Any = "- new", **extra: Any) -> dict[s
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank={**BANK, **LONG})
-    return world
+    return await World.seeded(notes=2, bank={**BANK, **LONG})
 
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -220,8 +218,7 @@ ANIMALS = {
 
 @pytest.fixture
 async def zoo() -> World:
-    world = World()
-    await world.seed(bank=BANK)
+    world = await World.seeded(bank=BANK)
     await world.note("The giraffe sleeps standing at night.")
     await world.note("Elephants remember everything they ever heard.")
     return world
@@ -297,8 +294,7 @@ def filed(request: LLMRequest) -> dict[str, Any]:
 
 
 async def test_notes_that_do_not_fit_one_request_are_several_in_one_transaction() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(40):
         await world.note(f"note-{number} " + "word " * 200)
     result, requests = await ask(world, responder=filed, context_window=8_000)
@@ -314,8 +310,7 @@ async def test_notes_that_do_not_fit_one_request_are_several_in_one_transaction(
 
 
 async def test_of_several_requests_the_last_one_that_fails_takes_all_back() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(40):
         await world.note(f"note-{number} " + "word " * 200)
     before = await world.bucket()
@@ -334,8 +329,7 @@ def counted(request: LLMRequest) -> dict[str, Any]:
 
 @pytest.mark.parametrize("window", [8_000, 16_000])
 async def test_notes_in_chinese_are_cut_into_requests_that_fit_a_model(window: int) -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(200):
         await world.note(f"{number}：{CHINESE[number % len(CHINESE)]}")
     result, requests = await ask(world, responder=counted, context_window=window)
@@ -374,8 +368,7 @@ async def test_a_bank_that_leaves_no_room_is_said_so_before_any_call(world: Worl
 
 
 async def test_of_600_notes_500_are_taken_and_the_rest_by_the_next_run() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(600):
         await world.note(f"note-{number}")
     async with answering(world, responder=filed) as (consolidations, _):

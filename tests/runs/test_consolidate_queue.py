@@ -22,9 +22,7 @@ DRY = RunOptions(dry_run=True)
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
-    return world
+    return await World.seeded(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
 
 
 # --- coalescing ---------------------------------------------------------------------------------------------------
@@ -316,8 +314,7 @@ async def test_a_run_that_dies_with_its_nursery_is_told_to_be_cancelled(world: W
 
 
 async def test_a_dry_run_writes_nothing_not_even_rules_and_leaves_a_diff() -> None:
-    world = World()
-    await world.seed(notes=3, bank={"progress.md": "# Progress\n\nold"}, rules=None)
+    world = await World.seeded(notes=3, bank={"progress.md": "# Progress\n\nold"}, rules=None)
     before = await world.bucket()
     reply = consolidation_reply(
         {"progress.md": "# Progress\n\nnew", "d/new.md": "# New\n"},

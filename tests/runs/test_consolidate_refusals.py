@@ -155,9 +155,7 @@ BAD: dict[str, tuple[object, str]] = {
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank=BANK)
-    return world
+    return await World.seeded(notes=2, bank=BANK)
 
 
 def test_the_table_is_long_enough() -> None:

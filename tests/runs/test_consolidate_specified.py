@@ -75,8 +75,7 @@ RULES = "# Rules\n\n" + "".join(f"### {name}.md\n- Ce qui est vrai\n\n" for name
 
 async def space(*notes: str, bank: dict[str, str] = BANK) -> World:
     """The bucket of the data model with its synthesis #3."""
-    world = World()
-    await world.seed(rules=RULES, bank=bank, meta={"consolidation_count": 3, "total_notes_processed": 42})
+    world = await World.seeded(rules=RULES, bank=bank, meta={"consolidation_count": 3, "total_notes_processed": 42})
     await world.put(keys.synthesis_key(SPACE), SYNTHESIS_3)
     for note in notes:
         await world.note(note)
@@ -116,8 +115,7 @@ async def test_the_worked_reply_passes_even_if_no_note_can_go() -> None:
 
 @pytest.mark.parametrize("unsourced", ["list", "refuse"])
 async def test_a_first_consolidation_creates_the_six_files(unsourced: str) -> None:
-    world = World()
-    await world.seed(rules=RULES)
+    world = await World.seeded(rules=RULES)
     for number in range(1, 16):
         await world.note(f"Note initiale {number} : le module {FILES[number % 6]} existe.")
     files = [

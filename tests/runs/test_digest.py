@@ -29,8 +29,7 @@ ONLY_DIGEST = {"distil": ["digest"]}
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("David, my brother, has called.", agent="mickael")
     await world.note("I am in bed with the flu.", agent="mickael")
     return world

@@ -31,8 +31,7 @@ NOTES = 3
 
 async def seeded(*, leave: bool) -> World:
     """A space with notes, which `leave` once they were digested, or stay."""
-    world = World()
-    await world.seed(notes=NOTES, bank={"kept.md": "# Kept\n"})
+    world = await World.seeded(notes=NOTES, bank={"kept.md": "# Kept\n"})
     if leave:
         record = Meta(SPACE, "a space", "me", world.clock.now(), extra={"distil": ["digest"]})
         await world.put(keys.meta_key(SPACE), record.render())

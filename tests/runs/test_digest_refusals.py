@@ -105,9 +105,7 @@ BAD: dict[str, tuple[object, str]] = {
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2)
-    return world
+    return await World.seeded(notes=2)
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -162,8 +162,7 @@ def taken(request: LLMRequest) -> Any:
 
 
 async def test_a_note_too_long_for_a_request_goes_out_in_parts_cut_at_headings_and_paragraphs() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("short")
     sections = [f"## Section {n}\n\n{FILLER * 20}\n\n{FILLER * 20}\n\n" for n in range(30)]
     await world.note("# Long\n\n" + "".join(sections))
@@ -183,8 +182,7 @@ async def test_a_note_too_long_for_a_request_goes_out_in_parts_cut_at_headings_a
 
 
 async def test_a_note_that_is_skipped_in_one_part_and_used_in_the_others_is_used() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("\n\n".join(FILLER * 20 for _ in range(60)))
     asked: list[LLMRequest] = []
 
@@ -210,8 +208,7 @@ def test_a_note_is_accounted_for_once_all_its_parts_are() -> None:
 
 
 async def test_a_line_too_long_for_any_request_is_said_to_be_too_long_with_the_limit() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("short")
     await world.note("x" * 60_000)
 
@@ -230,8 +227,7 @@ async def test_a_line_too_long_for_any_request_is_said_to_be_too_long_with_the_l
 
 
 async def test_a_synthesis_that_a_model_made_too_long_does_not_block_its_space() -> None:
-    world = World()
-    await world.seed(notes=1)
+    world = await World.seeded(notes=1)
     await world.put(keys.synthesis_key(SPACE), FILLER * 600)
 
     reply = consolidation_reply({"a.md": "# A\n\nThis is note 1.\n"})

@@ -199,8 +199,7 @@ MISHAPS = ["answer lost", "killed before", "killed after", "late", "silent"]
 
 async def staged(tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]) -> Scene:
     """The whole story but for the last run; afterwards the writer's process shows what the bucket has."""
-    world = World()
-    await world.seed(meta={"extra": {"distil": ["digest"]}} if action is digests else None)
+    world = await World.seeded(meta={"extra": {"distil": ["digest"]}} if action is digests else None)
     scene = Scene(world)
     line = Line(world.memory, mishap)
     writer, there = Host(world, tmp_path / "writer", line), Host(world, tmp_path / "other", world.memory)
@@ -312,8 +311,7 @@ async def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_diff
 @asynccontextmanager
 async def one_host() -> AsyncIterator[tuple[World, Scene, Replica]]:
     """A space with a note that was accepted and uploaded."""
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene = Scene(world)
     async with Host(world, None, world.memory).process() as replica:
         scene.accept(replica)
@@ -344,8 +342,7 @@ async def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_
     tmp_path: Path, action: Callable[..., Awaitable[None]]
 ) -> None:
     """Its bytes are those of the note that was taken away, and an upload of it failed; it is no repetition of that."""
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), FaultyStore(world.memory)
     async with Host(world, tmp_path, line).process() as replica:
         scene.accept(replica)
@@ -426,8 +423,7 @@ async def test_an_account_that_cannot_be_read_keeps_a_note() -> None:
 
 @virtual.timed
 async def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_path: Path) -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), Line(world.memory, "late")
     async with Host(world, tmp_path, line).process() as replica:
         scene.accept(replica)
@@ -450,8 +446,7 @@ async def given_up(scene: Scene, replica: Replica) -> None:
 
 @virtual.timed
 async def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), Line(world.memory, "answer lost")
     async with Host(world, tmp_path, line).process() as replica:
         scene.accept(replica)
@@ -469,8 +464,7 @@ async def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_stil
 
 @virtual.timed
 async def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there(tmp_path: Path) -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), Line(world.memory, "answer lost")
     async with Host(world, tmp_path, line).process() as replica:
         scene.accept(replica)
@@ -501,8 +495,7 @@ async def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_i
     tmp_path: Path,
 ) -> None:
     """The answer to the first upload was lost, a run took the note, and its writer goes on writing."""
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), Line(world.memory, "answer lost")
     async with Host(world, tmp_path, line).process() as replica:
         scene.accept(replica)
@@ -521,8 +514,7 @@ async def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_i
 @virtual.timed
 async def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_taken(tmp_path: Path) -> None:
     """Stores are patient: without a word from here, the next attempt would come within the same request."""
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene, line = Scene(world), FaultyStore(world.memory)
 
     async def lost(key: str, data: bytes, **more: Any) -> ObjectInfo:
@@ -624,8 +616,7 @@ def test_what_is_new_in_a_text(before: str, after: str, new: str | None) -> None
 
 
 async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     old = {"livememfs-name": "store", "livememfs-op": "a"}
     new = {"livememfs-name": "bucket", "livememfs-op": "r", "livememfs-made": "a"}
     copied = {**old, "livememfs-op": "c"}
@@ -641,8 +632,7 @@ async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() 
 
 
 async def test_a_note_that_is_edited_while_the_model_thinks_comes_back_with_what_is_new_in_it() -> None:
-    world = World()
-    await world.seed(notes=1)
+    world = await World.seeded(notes=1)
     [key] = await world.live()
     reply = consolidation_reply({"progress.md": "# Progress\n\nThis is note 1.\n"})
     async with thinking(world, reply) as result:

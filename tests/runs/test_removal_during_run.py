@@ -62,8 +62,7 @@ async def beside(
 
 @pytest.mark.parametrize("kind", REPLIES)
 async def test_a_space_removed_elsewhere_while_a_model_is_asked_is_not_brought_back(kind: RunKind) -> None:
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     with ScriptedLLM(Scripted(json.dumps(REPLIES[kind]), hold=True)) as llm:
 
         async def work(runs: RunQueue) -> None:
@@ -77,8 +76,7 @@ async def test_a_space_removed_elsewhere_while_a_model_is_asked_is_not_brought_b
 
 async def test_a_digest_is_not_stored_in_a_space_that_was_made_again() -> None:
     """It is another one, which has only the name of the old."""
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     with ScriptedLLM(Scripted(json.dumps(REPLIES["digest"]), hold=True)) as llm:
 
         async def work(runs: RunQueue) -> None:
@@ -96,8 +94,7 @@ async def test_a_digest_is_not_stored_in_a_space_that_was_made_again() -> None:
 @pytest.mark.parametrize("kind", REPLIES)
 @virtual.timed
 async def test_a_space_removed_at_any_write_of_a_run_is_not_brought_back(kind: RunKind, at: int) -> None:
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     reached, writes = trio.Event(), 0
 
     def plan(asked: StoreRequest, _: int) -> Fault | None:
@@ -149,8 +146,7 @@ async def test_a_restore_waits_for_a_run_of_its_own_process() -> None:
 
 async def test_a_restore_that_gives_up_waiting_costs_a_run_nothing() -> None:
     """Nor does it take the lease from a run of its own process, whose reply is paid for."""
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     made = await backups.create(world.replica, world.clock, SPACE, automatic=False)
     with ScriptedLLM(Scripted(json.dumps(REPLIES["consolidation"]), hold=True)) as llm:
 

@@ -31,9 +31,7 @@ NOTES = 3
 
 
 async def seeded() -> World:
-    world = World()
-    await world.seed(notes=NOTES, bank={"progress.md": OLD, "kept.md": "# Kept\n"})
-    return world
+    return await World.seeded(notes=NOTES, bank={"progress.md": OLD, "kept.md": "# Kept\n"})
 
 
 async def course() -> tuple[dict[str, bytes], dict[str, bytes], int]:

@@ -288,8 +288,7 @@ async def test_a_bank_file_that_an_undo_removes_is_kept_beside_when_it_was_edite
 
 
 async def test_an_undo_whose_lease_another_host_has_taken_over_commits_nothing(autojump_clock: Clock) -> None:
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     async with filing(world) as consolidations:  # a model's endpoint has a clock of its own
         assert (await consolidations.run_once(SPACE)).state == "ok"
     before = await world.bucket()

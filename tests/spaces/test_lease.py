@@ -262,8 +262,7 @@ def test_two_hosts_that_are_touched_at_the_same_instant_make_one_run_and_both_en
 
 
 async def _fifty_touches() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     with ScriptedLLM(responder=lambda _: REPLY) as llm:
         async with two_hosts(world, llm) as hosts:
             for number in range(1, ROUNDS + 1):
@@ -291,8 +290,7 @@ def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
     expect_log("the lease of a space is lost")
 
     async def main() -> None:
-        world = World()
-        await world.seed(notes=2)
+        world = await World.seeded(notes=2)
         held = Scripted(json.dumps(REPLY), hold=True)
         with ScriptedLLM(held, REPLY) as llm:
             async with two_hosts(world, llm) as (one, two):
@@ -313,8 +311,7 @@ def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
 
 async def _left_open() -> World:
     """A space whose run is committed, and whose notes could not be removed."""
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     unreachable = errors.Unreachable("reset", endpoint="the bucket")
     world.store.plan = lambda asked, _: Fault(before=unreachable) if asked.verb == "delete" else None
     async with filing(world) as consolidations:
