@@ -104,6 +104,11 @@ class World:
         await self.nursery.start(self.replica.run)
         self.nursery.start_soon(self.observer.run)
 
+    def answer_with(self, responder: Responder) -> None:
+        """Have the model answer so from now on."""
+        assert self.llm is not None
+        self.llm._responder = responder
+
     def away(self, is_away: bool) -> None:
         """Have the bucket unreachable, or there again."""
         fault = Fault(before=Unreachable("no route", endpoint="the bucket"))

@@ -122,17 +122,14 @@ async def test_what_an_event_says_is_data_and_cannot_end_its_quotation(world: Wo
     assert len(events_in(world.requests[0])) == 1
 
 
-def test_files_are_those_of_the_tools_whatever_the_reply_says() -> None:
+@with_model(settings=QUICK)
+async def test_files_are_those_of_the_tools_whatever_the_reply_says(world: World) -> None:
     reply = observation(1, files_modified=["/etc/passwd"], files_read=["invented.py"])
-
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.settled()
-        (one,) = await world.observations()
-        assert (one.files_read, one.files_modified) == ((), ("src/f1.py",))
-
-    with ScriptedLLM(reply) as llm:
-        run(main, llm, settings=QUICK)
+    world.answer_with(lambda _: reply)
+    await world.tool(1)
+    await world.settled()
+    (one,) = await world.observations()
+    assert (one.files_read, one.files_modified) == ((), ("src/f1.py",))
 
 
 @with_model(observation(1, 7), observation(1), settings=QUICK)
@@ -192,18 +189,16 @@ def test_no_event_is_confirmed_by_an_answer_that_is_none_and_calls_are_bounded(b
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_after_a_bad_answer_a_good_one_observes_everything_once(bad: str) -> None:
-    async def main(world: World) -> None:
-        for number in range(4):
-            await world.tool(number)
-        await world.settled()
-        found = [event for one in await world.observations() for event in one.events]
-        assert sorted(found) == ["t0", "t1", "t2", "t3"]
-        assert world.observer.trouble() == ""
-
+@with_model(settings=ObserveSettings(batch=4, idle=1.0))
+async def test_after_a_bad_answer_a_good_one_observes_everything_once(world: World, bad: str) -> None:
     answers = [BAD[bad]]
-    with ScriptedLLM(responder=lambda request: answers.pop() if answers else observing(request)) as llm:
-        run(main, llm, settings=ObserveSettings(batch=4, idle=1.0))
+    world.answer_with(lambda request: answers.pop() if answers else observing(request))
+    for number in range(4):
+        await world.tool(number)
+    await world.settled()
+    found = [event for one in await world.observations() for event in one.events]
+    assert sorted(found) == ["t0", "t1", "t2", "t3"]
+    assert world.observer.trouble() == ""
 
 
 @with_model(
@@ -222,22 +217,20 @@ async def test_a_model_that_never_names_events_is_shown_them_one_by_one(world: W
 
 
 @pytest.mark.parametrize("bad", OUTAGES)
-def test_while_no_model_answers_events_wait_and_calls_become_rare(bad: str) -> None:
-    async def main(world: World) -> None:
-        for number in range(4):
-            await world.tool(number)
-        await trio.sleep(300)
-        assert 3 <= len(llm.requests) <= 6  # 5, 10, 20, 40, 80, 160 seconds apart
-        assert world.events().waiting == 4
-        assert "failing since" in world.observer.trouble()
-        await trio.sleep(2_000)
-        found = world.events()
-        assert found.failed == 4
-        assert accounted(found)
-        assert len(llm.requests) == 8
-
-    with ScriptedLLM(responder=lambda _: OUTAGES[bad]) as llm:
-        run(main, llm, settings=ObserveSettings(idle=5.0, outages=8))
+@with_model(settings=ObserveSettings(idle=5.0, outages=8))
+async def test_while_no_model_answers_events_wait_and_calls_become_rare(world: World, bad: str) -> None:
+    world.answer_with(lambda _: OUTAGES[bad])
+    for number in range(4):
+        await world.tool(number)
+    await trio.sleep(300)
+    assert 3 <= len(world.requests) <= 6  # 5, 10, 20, 40, 80, 160 seconds apart
+    assert world.events().waiting == 4
+    assert "failing since" in world.observer.trouble()
+    await trio.sleep(2_000)
+    found = world.events()
+    assert found.failed == 4
+    assert accounted(found)
+    assert len(world.requests) == 8
 
 
 @with_model(Scripted(hold=True), settings=QUICK, timeout=50.0)
@@ -251,45 +244,41 @@ async def test_a_model_that_does_not_answer_in_time_confirms_nothing(world: Worl
     assert len(await world.observations()) == 1
 
 
-def test_what_another_host_wrote_into_the_session_while_the_model_was_asked_stays() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.settled()
-        await world.tool(2)
-        await world.until(lambda: len(llm.requests) == 2)
-        key = keys.session_key(SPACE, SESSION)
-        await world.memory.put(key, replace(await world.session(), prompts=7).render())
-        await trio.sleep(60)  # this host looks at it anew by then
-        llm.release()
-        await world.settled()
-        session = await world.session()
-        assert (session.prompts, session.observed) == (7, 2)
-
+@with_model(settings=QUICK)
+async def test_what_another_host_wrote_into_the_session_while_the_model_was_asked_stays(world: World) -> None:
     def responder(request: LLMRequest) -> Any:
-        return Scripted(observing(request), hold=len(llm.requests) == 2)
+        return Scripted(observing(request), hold=len(world.requests) == 2)
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=QUICK)
+    world.answer_with(responder)
+    await world.tool(1)
+    await world.settled()
+    await world.tool(2)
+    await world.until(lambda: len(world.requests) == 2)
+    key = keys.session_key(SPACE, SESSION)
+    await world.memory.put(key, replace(await world.session(), prompts=7).render())
+    await trio.sleep(60)  # this host looks at it anew by then
+    world.llm.release()
+    await world.settled()
+    session = await world.session()
+    assert (session.prompts, session.observed) == (7, 2)
 
 
-def test_what_waited_for_a_model_is_observed_when_one_answers_again() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.until(lambda: world.events().failed == 1)
-        assert world.events().waiting == 0
-        state["up"] = True
-        await world.tool(2)
-        await world.settled()
-        assert world.events().failed == 0
-        assert len(await world.observations()) == 2
-
+@with_model(settings=ObserveSettings(idle=1.0, outages=3))
+async def test_what_waited_for_a_model_is_observed_when_one_answers_again(world: World) -> None:
     state = {"up": False}
 
     def responder(request: LLMRequest) -> Any:
         return observing(request) if state["up"] else Scripted("down", status=503)
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0, outages=3))
+    world.answer_with(responder)
+    await world.tool(1)
+    await world.until(lambda: world.events().failed == 1)
+    assert world.events().waiting == 0
+    state["up"] = True
+    await world.tool(2)
+    await world.settled()
+    assert world.events().failed == 0
+    assert len(await world.observations()) == 2
 
 
 def refusing_poison(request: LLMRequest) -> str:
@@ -312,25 +301,25 @@ REFUSED = Scripted("it was filtered", status=400, error_fields={"code": "content
 
 
 @pytest.mark.parametrize("answer", [REFUSED, Scripted("unprocessable", status=422)], ids=["filtered", "unprocessable"])
-def test_one_event_that_the_endpoint_turns_down_keeps_no_other_from_being_observed(answer: Scripted) -> None:
+@with_model(settings=ObserveSettings(batch=8, idle=1.0))
+async def test_one_event_that_the_endpoint_turns_down_keeps_no_other_from_being_observed(
+    world: World, answer: Scripted
+) -> None:
     """Neither those beside it nor those of other sessions, within the hour."""
 
     def responder(request: LLMRequest) -> Any:
         return answer if "poison" in request.text else observing(request)
 
-    async def main(world: World) -> None:
+    world.answer_with(responder)
+    for number in range(8):
+        await world.tool(number, session="bad", output="poison" if number == 3 else "fine")
+    await trio.sleep(60)
+    for session in ("one", "two"):
         for number in range(8):
-            await world.tool(number, session="bad", output="poison" if number == 3 else "fine")
-        await trio.sleep(60)
-        for session in ("one", "two"):
-            for number in range(8):
-                await world.tool(100 + number, session=session)
-        await trio.sleep(3_600)
-        assert (world.events().observed, world.events().failed, world.events().waiting) == (23, 1, 0)
-
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(batch=8, idle=1.0))
-        assert len(llm.requests) <= 16
+            await world.tool(100 + number, session=session)
+    await trio.sleep(3_600)
+    assert (world.events().observed, world.events().failed, world.events().waiting) == (23, 1, 0)
+    assert len(world.requests) <= 16
 
 
 def slow(request: LLMRequest) -> Any:
@@ -346,35 +335,28 @@ async def test_a_batch_that_takes_the_model_too_long_is_asked_for_in_smaller_par
     world.llm.release()
 
 
-def test_a_rate_limit_that_a_gateway_tells_under_status_200_is_an_outage() -> None:
+@with_model(settings=ObserveSettings(batch=4, idle=1.0))
+async def test_a_rate_limit_that_a_gateway_tells_under_status_200_is_an_outage(world: World) -> None:
     """What waited for it is observed when the limit has passed."""
     limited = Scripted(body=b'{"error": {"message": "Provider rate limited", "code": 429}}')
     state = {"limited": True}
-
-    async def main(world: World) -> None:
-        for number in range(4):
-            await world.tool(number)
-        await trio.sleep(1_200)
-        assert "Provider rate limited" in world.observer.trouble()
-        state["limited"] = False
-        await world.tool(9)
-        await world.until(lambda: world.events().observed == 5)
-
-    with ScriptedLLM(responder=lambda one: limited if state["limited"] else observing(one)) as llm:
-        run(main, llm, settings=ObserveSettings(batch=4, idle=1.0))
+    world.answer_with(lambda one: limited if state["limited"] else observing(one))
+    for number in range(4):
+        await world.tool(number)
+    await trio.sleep(1_200)
+    assert "Provider rate limited" in world.observer.trouble()
+    state["limited"] = False
+    await world.tool(9)
+    await world.until(lambda: world.events().observed == 5)
 
 
-def test_a_days_budget_that_holds_no_whole_batch_is_spent_on_smaller_ones() -> None:
+@with_model(settings=ObserveSettings(batch=16, idle=1.0, budget=8_000))
+async def test_a_days_budget_that_holds_no_whole_batch_is_spent_on_smaller_ones(world: World) -> None:
     text = "word " * 2_000
-
-    async def main(world: World) -> None:
-        for number in range(16):
-            await world.tool(number, output=text, input={"file_path": "/p/x", "new_string": text})
-        await trio.sleep(6 * 3_600)
-        assert world.events().observed == 16
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=ObserveSettings(batch=16, idle=1.0, budget=8_000))
+    for number in range(16):
+        await world.tool(number, output=text, input={"file_path": "/p/x", "new_string": text})
+    await trio.sleep(6 * 3_600)
+    assert world.events().observed == 16
 
 
 def costly(request: LLMRequest) -> Scripted:
@@ -585,26 +567,25 @@ async def test_a_full_disk_ends_no_observer(world: World, monkeypatch: pytest.Mo
     assert world.events().observed == 1
 
 
-def test_what_a_worker_left_that_broke_is_taken_up_after_a_minute(expect_log: Callable[[str], None]) -> None:
-    async def main(world: World) -> None:
-        broken = world.observer._observe_batch
-        calls = []
-
-        async def breaks(*args: Any) -> None:
-            calls.append(trio.current_time())
-            if len(calls) == 1:
-                raise RuntimeError("a bug")
-            await broken(*args)
-
-        world.observer._observe_batch = breaks  # type: ignore[method-assign]  # a bug, for once
-        await world.tool(1)
-        await world.settled()
-        assert len(await world.observations()) == 1
-        assert 60 <= calls[1] - calls[0] <= 180
-
+@with_model(settings=QUICK)
+async def test_what_a_worker_left_that_broke_is_taken_up_after_a_minute(
+    world: World, expect_log: Callable[[str], None]
+) -> None:
     expect_log("observing failed")
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
+    broken = world.observer._observe_batch
+    calls = []
+
+    async def breaks(*args: Any) -> None:
+        calls.append(trio.current_time())
+        if len(calls) == 1:
+            raise RuntimeError("a bug")
+        await broken(*args)
+
+    world.observer._observe_batch = breaks  # type: ignore[method-assign]  # a bug, for once
+    await world.tool(1)
+    await world.settled()
+    assert len(await world.observations()) == 1
+    assert 60 <= calls[1] - calls[0] <= 180
 
 
 @with_model(settings=QUICK)

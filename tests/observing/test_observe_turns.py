@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import pytest
 import trio
-from observe_world import SESSION, SPACE, World, run, with_model, without_model
+from observe_world import SESSION, SPACE, World, with_model, without_model
 
 from livememfs.observing.ask import ObserveSettings
 from livememfs.observing.observer import NOTHING_NEW
 from livememfs.recall.turn import pending
 from livememfs.recall.turn.context import BUDGET, ContextPages
-from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
+from livememfs.testing.llm import LLMRequest, Scripted
 from livememfs.testing.observer import events_in, observation, observing, summary, wants_summary
 from livememfs.text.own import END, HEAD
 from livememfs.text.size import tokens
@@ -105,25 +105,23 @@ async def test_sixty_short_turns_cost_fifteen_calls_at_most_whatever_is_between_
 # --- the whole turn -------------------------------------------------------------------------------------------------
 
 
-def test_talk_alone_is_observed_and_summed_up() -> None:
+@with_model()
+async def test_talk_alone_is_observed_and_summed_up(world: World) -> None:
     def responder(request: LLMRequest) -> str:
         assert "Which database?" in request.text
         assert [(tool, DECISION in body) for _, tool, body in events_in(request)] == [("said", True)]
         return observation(1, type="decision", title="Postgres it is") + summary(learned="Two writers need Postgres")
 
-    async def main(world: World) -> None:
-        await world.say("prompt", "Which database?")
-        await world.say("stop", DECISION)
-        await world.settled()
-        (one,) = await world.observations()
-        assert (one.type, one.title) == ("decision", "Postgres it is")
-        found = await world.summary()
-        assert found is not None
-        assert found.learned == "Two writers need Postgres"
-
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm)
-        assert len(llm.requests) == 1
+    world.answer_with(responder)
+    await world.say("prompt", "Which database?")
+    await world.say("stop", DECISION)
+    await world.settled()
+    (one,) = await world.observations()
+    assert (one.type, one.title) == ("decision", "Postgres it is")
+    found = await world.summary()
+    assert found is not None
+    assert found.learned == "Two writers need Postgres"
+    assert len(world.requests) == 1
 
 
 @without_model()
@@ -168,19 +166,16 @@ async def test_what_an_agent_says_cannot_end_its_quotation(world: World) -> None
     assert len(events_in(world.requests[0])) == 1
 
 
-def test_a_session_that_ended_while_no_model_answers_is_asked_for_when_one_does() -> None:
+@with_model(settings=ObserveSettings(idle=1.0))
+async def test_a_session_that_ended_while_no_model_answers_is_asked_for_when_one_does(world: World) -> None:
     state = {"up": False}
-
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.say("end", "exit")
-        await trio.sleep(60)
-        state["up"] = True
-        await world.until(lambda: world.events().observed == 2)
-        assert (await world.session()).status == "completed"
-
-    with ScriptedLLM(responder=lambda one: observing(one) if state["up"] else Scripted("down", status=503)) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0))
+    world.answer_with(lambda one: observing(one) if state["up"] else Scripted("down", status=503))
+    await world.tool(1)
+    await world.say("end", "exit")
+    await trio.sleep(60)
+    state["up"] = True
+    await world.until(lambda: world.events().observed == 2)
+    assert (await world.session()).status == "completed"
 
 
 # --- what the next session is told meanwhile ------------------------------------------------------------------------
@@ -209,35 +204,35 @@ Session {SESSION}, claude, 2026-02-20 14:00 UTC:
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
-def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_about(hangs: bool) -> None:
+@with_model()
+async def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_about(
+    world: World, hangs: bool
+) -> None:
     """Without any call of a model, and while one hangs; once it is observed, what came of it is told instead."""
-
-    async def main(world: World) -> None:
-        pages = ContextPages(world.replica, world.clock)
-        await work(world)
-        await trio.sleep(1)
-        page = await pages.page(SPACE)
-        assert llm.requests == []
-        assert TOLD in page
-        assert page.startswith(HEAD)
-        assert page.count(END) == 1
-        assert await pages.page(SPACE) == page  # the same bytes
-        await world.say("start", "startup", session="next")
-        await trio.sleep(1)
-        assert len(llm.requests) == 1
-        if hangs:
-            assert await ContextPages(world.replica, world.clock).page(SPACE) == page
-            llm.release()
-        await world.settled()
-        page = await pages.page(SPACE)
-        assert pending.TITLE not in page
-        assert "The login was mended" in page
 
     def responder(request: LLMRequest) -> Scripted:
         return Scripted(observing(request), hold=hangs)
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm)
+    world.answer_with(responder)
+    pages = ContextPages(world.replica, world.clock)
+    await work(world)
+    await trio.sleep(1)
+    page = await pages.page(SPACE)
+    assert world.requests == []
+    assert TOLD in page
+    assert page.startswith(HEAD)
+    assert page.count(END) == 1
+    assert await pages.page(SPACE) == page  # the same bytes
+    await world.say("start", "startup", session="next")
+    await trio.sleep(1)
+    assert len(world.requests) == 1
+    if hangs:
+        assert await ContextPages(world.replica, world.clock).page(SPACE) == page
+        world.llm.release()
+    await world.settled()
+    page = await pages.page(SPACE)
+    assert pending.TITLE not in page
+    assert "The login was mended" in page
 
 
 @with_model()
