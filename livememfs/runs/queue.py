@@ -5,7 +5,7 @@ that one may have read the notes before the last one was written. No request is 
 are answered for that kind alone. Refuses to poll: a caller that waits is woken by each change and once a second.
 
 Trio thread only. Only `wait`, `run_once`, `recover` and `drain` await, so every other method is one step for all tasks.
- Two hosts are kept apart by the lease of each space (see `lease`).
+Two hosts are kept apart by the lease of each space (see `lease`).
 """
 
 from __future__ import annotations

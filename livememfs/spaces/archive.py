@@ -1,8 +1,7 @@
 """An archive file that appears whole or not at all.
 
 Owns the two formats of an export, in which the same objects always give the same bytes, and which names may be in an
-archive. Refuses any other suffix. The writer blocks, so its methods are called in a worker thread, one at a
-time.
+archive. Refuses any other suffix. The writer blocks: its methods are called in a worker thread, one at a time.
 """
 
 from __future__ import annotations

@@ -265,16 +265,11 @@ async def test_what_another_host_wrote_into_the_session_while_the_model_was_aske
 
 @with_model(settings=ObserveSettings(idle=1.0, outages=3))
 async def test_what_waited_for_a_model_is_observed_when_one_answers_again(world: World) -> None:
-    state = {"up": False}
-
-    def responder(request: LLMRequest) -> Any:
-        return observing(request) if state["up"] else Scripted("down", status=503)
-
-    world.answer_with(responder)
+    world.answer_with(lambda _: Scripted("down", status=503))
     await world.tool(1)
     await world.until(lambda: world.events().failed == 1)
     assert world.events().waiting == 0
-    state["up"] = True
+    world.answer_with(observing)
     await world.tool(2)
     await world.settled()
     assert world.events().failed == 0
@@ -339,13 +334,12 @@ async def test_a_batch_that_takes_the_model_too_long_is_asked_for_in_smaller_par
 async def test_a_rate_limit_that_a_gateway_tells_under_status_200_is_an_outage(world: World) -> None:
     """What waited for it is observed when the limit has passed."""
     limited = Scripted(body=b'{"error": {"message": "Provider rate limited", "code": 429}}')
-    state = {"limited": True}
-    world.answer_with(lambda one: limited if state["limited"] else observing(one))
+    world.answer_with(lambda _: limited)
     for number in range(4):
         await world.tool(number)
     await trio.sleep(1_200)
     assert "Provider rate limited" in world.observer.trouble()
-    state["limited"] = False
+    world.answer_with(observing)
     await world.tool(9)
     await world.until(lambda: world.events().observed == 5)
 

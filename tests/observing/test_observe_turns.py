@@ -168,12 +168,11 @@ async def test_what_an_agent_says_cannot_end_its_quotation(world: World) -> None
 
 @with_model(settings=ObserveSettings(idle=1.0))
 async def test_a_session_that_ended_while_no_model_answers_is_asked_for_when_one_does(world: World) -> None:
-    state = {"up": False}
-    world.answer_with(lambda one: observing(one) if state["up"] else Scripted("down", status=503))
+    world.answer_with(lambda _: Scripted("down", status=503))
     await world.tool(1)
     await world.say("end", "exit")
     await trio.sleep(60)
-    state["up"] = True
+    world.answer_with(observing)
     await world.until(lambda: world.events().observed == 2)
     assert (await world.session()).status == "completed"
 

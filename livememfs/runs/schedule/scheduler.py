@@ -124,7 +124,7 @@ class Scheduler:
             self._woken.set()
 
     def stop(self) -> None:
-        """Start nothing more. A run at work goes on until the consolidations end it (`drain`)."""
+        """Start nothing more. A run at work goes on until the queue ends it (`drain`)."""
         self._stopping = True
         self._idle.cancel()
 
