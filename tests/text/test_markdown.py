@@ -7,6 +7,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,7 @@ def split(text: str) -> list[str]:
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
+@lru_cache
 def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
     """`start, body, own_end, end` of each heading that is there once, by path; read without the code under test."""
     try:
@@ -174,7 +176,7 @@ def test_sections_cover_every_line_once(text: str) -> None:
 def test_headings_are_those_of_commonmark(name: str) -> None:
     text = CORPUS[name]
     document = Document(text)
-    expected = ranges(text)
+    expected = dict(ranges(text))
     twice = set(document.duplicates())
 
     found = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}

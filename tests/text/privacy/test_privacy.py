@@ -412,17 +412,14 @@ def test_the_work_grows_with_the_text_and_no_faster(head: str, unit: str) -> Non
     """Eight times the text takes some eight times as long; if anything were read again and again, it were 64."""
     anchors = "ghp_ sk- eyJ atlasv1.org-sentry :aa-us asia akia " + "x" * 20 + " " + head
 
-    small, large = (_work(anchors + unit * (size // len(unit))) for size in (4_000, 32_000))
+    small, large = (anchors + unit * (size // len(unit)) for size in (4_000, 32_000))
+    least = min(_work(small) for _ in range(3))
 
-    assert large < 24 * small
+    assert any(_work(large) < 24 * least for _ in range(3))
 
 
 def _work(text: str) -> int:
-    """Processor time of this thread in ns, the least of three."""
-
-    def once() -> int:
-        start = time.thread_time_ns()
-        redact(text)
-        return time.thread_time_ns() - start
-
-    return min(once() for _ in range(3))
+    """Processor time of this thread in ns."""
+    start = time.thread_time_ns()
+    redact(text)
+    return time.thread_time_ns() - start
