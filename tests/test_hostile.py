@@ -34,7 +34,7 @@ from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 GOOD, SPACE = "good", "hostile"
 BODIES, KEYS = 300, 200
-SHARE = 1 if LONG else 24
+SHARE = 1 if LONG else 40
 """One in so many is tried."""
 AT_ONCE = 25
 """Bodies of one place that stand beside each other, where a place has room for more than one."""
