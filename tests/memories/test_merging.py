@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from livememfs.memories.merging import Merging, merge
 from livememfs.memories.storing import remember, versions
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import NAME, Builtin
+from livememfs.recall.embed.model import OnnxModel
 from livememfs.recall.index.local import Index
 from livememfs.recall.likeness.alike import alike
 from livememfs.recall.service import Recall
@@ -66,6 +68,12 @@ class Host:
         return Memory.parse((await self.replica.read(key)).data, path=key, collection=collection, name=name)
 
 
+@cache
+def loaded() -> OnnxModel:
+    """The model, which takes as long to load as a test."""
+    return OnnxModel()
+
+
 class Bucket:
     """A bucket with a space."""
 
@@ -85,7 +93,7 @@ class Bucket:
         """A mount on a machine of this name."""
 
         async def builtin() -> Embedder:
-            return await trio.to_thread.run_sync(Builtin.load)
+            return Builtin(await trio.to_thread.run_sync(loaded))
 
         meta = Meta(SPACE, "a space", "me", self.clock.now())
         await self.memory.put(keys.meta_key(SPACE), meta.render())
