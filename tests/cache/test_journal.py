@@ -237,6 +237,19 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         Database(tmp_path / "cache")
 
 
+async def test_what_an_older_livememfs_has_accepted_is_stored_by_this_one(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.stopped() as replica:
+        save(replica, b"text")
+        for statement in ("ALTER TABLE op DROP COLUMN moved", "PRAGMA user_version = 3"):
+            replica._database._db.execute(statement)
+
+    async with machine.running() as replica:
+        await replica.uploaded()
+    assert await machine.bucket() == {KEY: b"text"}
+
+
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
@@ -709,7 +722,7 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_ho
     assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
 
 
-@pytest.mark.parametrize("first", ["joined", "heard", "lost"])
+@pytest.mark.parametrize("first", ["joined", "heard", "lost", "on its way when the process died"])
 async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_kept_beside_another_hosts(
     machine: Machine, autojump_clock: Clock, first: str
 ) -> None:
@@ -730,6 +743,9 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_k
             await tried_in_vain(replica)
             machine.store.fail_all = None
         await machine.memory.put(KEY, b"1 theirs\n2\n3" + (b" ours\n" if first == "heard" else b"\n"), meta={})
+        if first != "on its way when the process died":
+            await replica.uploaded()
+    async with machine.running() as replica:
         await replica.uploaded()
 
     found = await machine.bucket()
