@@ -18,6 +18,7 @@ from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
+from livememfs.records import keys
 from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -708,6 +709,21 @@ async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_
     assert sorted((await machine.bucket())[KEY].split()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def test_a_new_file_renamed_onto_one_that_another_host_has_changed_is_joined_as_a_save_is(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """What editors do is a change of the file."""
+    await machine.memory.put(KEY, b"a\n", meta={})
+    async with machine.running() as replica:
+        old = (await replica.read(KEY)).info
+        replica.move(save(replica, b"a\nours\n", key="space/tmp"), KEY, replaces=old)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"a\ntheirs\nours\n"}
+    assert machine.conflicts == []
+
+
 async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_host_has_changed_that_one(
     machine: Machine, autojump_clock: Clock
 ) -> None:
@@ -804,4 +820,5 @@ async def test_two_new_notes_that_chose_one_key_are_two_notes(
     found = await machine.bucket()
     assert sorted(found.values()) == [b"here", b"there"]
     assert all(name.startswith("space/live/20261121T101112_me_decision_") for name in found)
+    assert all(keys.NoteName.parse(name.rpartition("/")[2]) for name in found)
     assert machine.conflicts == []
