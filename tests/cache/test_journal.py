@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
@@ -19,6 +20,7 @@ from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
 from livememfs.records import keys
+from livememfs.records.metadata import META_MADE
 from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -455,6 +457,23 @@ async def test_a_store_without_conditions_is_looked_at_before_a_version_is_overw
     assert list(found.values()) == [b"ours\n"]
 
 
+async def test_a_store_that_names_versions_in_its_own_way_is_asked_for_nothing_that_is_here(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Neither for the bytes, nor by a writer who goes on from the version as it was called here."""
+    with patch("livememfs.store.memory.content_etag", lambda data: f"own-{len(data)}"):
+        async with machine.running() as replica:
+            first = save(replica, b"first")
+            await replica.uploaded()
+            assert replica.changes.recent[-1].etag == "own-5"
+            assert (await replica.read(KEY)).data == b"first"
+            save(replica, b"second", first)
+            await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"second"}
+    assert set(machine.store.counts) == {"put", "list"}
+
+
 @pytest.mark.parametrize("copied", [False, True], ids=["written", "copied on the server"])
 async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
     machine: Machine, autojump_clock: Clock, copied: bool
@@ -805,6 +824,29 @@ async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_ove
     written = b"".join((await machine.bucket()).values())
     assert b"theirs\n" in written
     assert b"and on\n" in written
+
+
+async def test_a_note_names_the_writes_that_may_have_made_it_where_they_are_more_than_its_own(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    plain, repeated = (f"space/live/20261121T101112_me_decision_0a1b2c3{digit}.md" for digit in "de")
+    async with machine.running() as replica:
+        save(replica, b"text", key=plain)
+        await replica.uploaded()
+        machine.store.fail_all = unreachable()
+        info = save(replica, b"first", key=repeated)
+        first = replica.journal.ops.newest(repeated)
+        assert first is not None
+        while first.in_flight or not first.tries:
+            await trio.sleep(0.01)
+        save(replica, b"second", info, key=repeated)
+        second = replica.journal.ops.newest(repeated)
+        assert second is not None
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert META_MADE not in ((await machine.memory.head(plain)).meta or {})
+    assert ((await machine.memory.head(repeated)).meta or {})[META_MADE] == f"{first.op_id} {second.op_id}"
 
 
 async def test_two_new_notes_that_chose_one_key_are_two_notes(
