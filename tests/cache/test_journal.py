@@ -336,6 +336,8 @@ async def test_an_outage_does_not_meet_everybody(machine: Machine, autojump_cloc
         assert replica.statistics().uploader.paused
         machine.store.fail_all = None
         await replica.uploaded()
+        uploader = replica.statistics().uploader
+        assert (uploader.paused, uploader.last_error) == (False, "")
     assert len(await machine.bucket()) == 100
 
 
