@@ -35,6 +35,7 @@ from livememfs.cache.journal.outcomes import Outcomes
 from livememfs.cache.journal.steps import Journal
 from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
+from livememfs.cache.presence import Presence
 from livememfs.cache.readahead import Readahead
 from livememfs.cache.room import Room
 from livememfs.cache.unread import Unread
@@ -99,6 +100,7 @@ class Replica:
         self.store = store
         self.changes = Changes()
         self.names = Names(store, self.journal, self.catalog, self.changes, ttl=listing_ttl, forget=self.blobs.drop)
+        self.presence = Presence(self.names)
         self.asking = self.names.asking
         self.outcomes = Outcomes(self.names, self.journal, self.blobs, self.catalog, self.changes, on_conflict)
         self.uploader = Uploader(store, self.journal, self.blobs, self.outcomes, host=host, unread=self.unread)

@@ -37,6 +37,8 @@ SESSION, PROMPTS, SUMMARY, TOLD = "session.json", "prompts.ndjson", "summary.md"
 LIVE = "live"
 BANK = "bank"
 KEEP = ".keep"
+MARKER = ".livememfs-directory"
+"""The object in a directory that describes it, on a store whose markers keep no metadata."""
 ENDING_DIGITS = 5
 """Of the eight digits of a note's name, the last that follow from the name it was written under."""
 
