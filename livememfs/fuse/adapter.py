@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyfuse3
 import structlog
 import trio
+from pyfuse3 import EntryAttributes, FileInfo, FUSEError, ReaddirToken, RequestContext, SetattrFields, StatvfsData
 
 from livememfs import errors
 from livememfs.fuse import translate
@@ -25,13 +26,9 @@ from livememfs.fuse.guard import Needs, Request, handler
 from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
+from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from livememfs.tree.errorlog import ErrorLog
-    from livememfs.tree.root import Root
+from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
 
@@ -40,7 +37,7 @@ _RENAME_NOREPLACE = 1
 
 @dataclass(frozen=True)
 class AdapterStatistics:
-    """Requests since the mount, handlers that failed for no reason we know, open files, and the inodes."""
+    """Requests since the mount, handlers that failed because of a bug, open files, and the inodes."""
 
     requests: int
     bugs: int
@@ -61,7 +58,7 @@ class _OpenDirectory:
 
 
 class FuseOperations(pyfuse3.Operations):
-    """One mount. `op_timeout` is the longest time one request may take, in seconds. `limited`: by a token."""
+    """One mount. `op_timeout` is the longest time of one request, in seconds. `limited`: a token limits the mount."""
 
     supports_dot_lookup = False
     enable_writeback_cache = False
@@ -82,12 +79,12 @@ class FuseOperations(pyfuse3.Operations):
         self._handles = count(1)
 
     def notify_with(self, mountpoint: Path) -> Notifier:
-        """Make the thread that tells this mount's kernel of changes. Its owner starts and stops it."""
+        """Make the thread that tells the kernel of changes. The caller starts and stops it."""
         self.notifier = Notifier(self.root, mountpoint, self._inodes.known)
         return self.notifier
 
     def permit(self, request: Request) -> None:
-        """Have the tree decide whether the mount's token allows a request. NotFound, ReadOnly, Forbidden."""
+        """Raise unless the mount's token allows a request, which the tree decides. NotFound, ReadOnly, Forbidden."""
         if request.needs is Needs.NOTHING or (request.operation == "setattr" and self._is_own(request.pid)):
             return
         making = request.needs is Needs.MAKING
@@ -104,7 +101,7 @@ class FuseOperations(pyfuse3.Operations):
         return self.notifier is not None and self.notifier.is_own(pid)
 
     def _opened(self, fh: int) -> Node:
-        """What is open under a number, which no file has together with a directory. KeyError."""
+        """The node that is open under a number. No file and directory share a number. KeyError."""
         return self._files[fh].node if fh in self._files else self._directories[fh].node
 
     def statistics(self) -> AdapterStatistics:
@@ -127,8 +124,8 @@ class FuseOperations(pyfuse3.Operations):
     # --- names ------------------------------------------------------------------------------------------------
 
     @handler(Needs.READING)
-    async def lookup(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        # That a name is not there is never kept by the kernel: its coming could not be told without waiting there.
+    async def lookup(self, parent: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
+        # The kernel is never told to remember that a name is missing: a notice that it is there now may block.
         node = await self._directory(parent).child(os.fsdecode(name))
         return await self._reveal(node)
 
@@ -138,27 +135,23 @@ class FuseOperations(pyfuse3.Operations):
                 node = self._inodes.forget(ino, lookups)
                 if isinstance(node, Directory):
                     self._listings.drop(node)
-            except Exception:  # nobody waits for an answer, and what left this handler would end the mount
+            except Exception:  # nobody waits for an answer, and an exception from this handler would end the mount
                 self.bugs += 1
                 log.exception("an inode could not be forgotten", ino=ino)
 
     @handler(Needs.MAKING)
-    async def mkdir(self, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+    async def mkdir(self, parent: int, name: bytes, mode: int, ctx: RequestContext) -> EntryAttributes:
         made = await self._directory(parent).mkdir(os.fsdecode(name), stat.S_IMODE(mode), translate.caller(ctx))
         return await self._reveal(made)
 
     @handler(Needs.MAKING)
-    async def symlink(
-        self, parent: int, name: bytes, target: bytes, ctx: pyfuse3.RequestContext
-    ) -> pyfuse3.EntryAttributes:
+    async def symlink(self, parent: int, name: bytes, target: bytes, ctx: RequestContext) -> EntryAttributes:
         directory = self._directory(parent)
         made = await directory.symlink(os.fsdecode(name), os.fsdecode(target), translate.caller(ctx))
         return await self._reveal(made)
 
     @handler(Needs.MAKING)
-    async def mknod(
-        self, parent: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
-    ) -> pyfuse3.EntryAttributes:
+    async def mknod(self, parent: int, name: bytes, mode: int, rdev: int, ctx: RequestContext) -> EntryAttributes:
         if not stat.S_ISREG(mode):
             raise self._never(parent, "special files")
         caller = translate.caller(ctx)
@@ -171,25 +164,25 @@ class FuseOperations(pyfuse3.Operations):
         return await self._reveal(made)
 
     @handler(Needs.MAKING)
-    async def link(self, ino: int, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+    async def link(self, ino: int, parent: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
         raise self._never(parent, "hard links")
 
     @handler(Needs.WRITING)
-    async def unlink(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+    async def unlink(self, parent: int, name: bytes, ctx: RequestContext) -> None:
         directory, text = self._directory(parent), os.fsdecode(name)
         await self._meet(directory, text)
         await directory.unlink(text)
 
     @handler(Needs.WRITING)
-    async def rmdir(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+    async def rmdir(self, parent: int, name: bytes, ctx: RequestContext) -> None:
         await self._directory(parent).rmdir(os.fsdecode(name))
 
     @handler(Needs.MAKING)
     async def rename(
-        self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int, ctx: pyfuse3.RequestContext
+        self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int, ctx: RequestContext
     ) -> None:
         if flags & ~_RENAME_NOREPLACE:
-            raise pyfuse3.FUSEError(errno.EINVAL)
+            raise FUSEError(errno.EINVAL)
         source, target = self._directory(parent), self._directory(new_parent)
         old, new = os.fsdecode(name), os.fsdecode(new_name)
         await self._meet(source, old)
@@ -197,31 +190,26 @@ class FuseOperations(pyfuse3.Operations):
         await source.rename(old, target, new, replace=not flags & _RENAME_NOREPLACE)
 
     @handler(Needs.READING)
-    async def readlink(self, ino: int, ctx: pyfuse3.RequestContext) -> bytes:
+    async def readlink(self, ino: int, ctx: RequestContext) -> bytes:
         node = self._inodes.node(ino)
         if not isinstance(node, Symlink):
-            raise pyfuse3.FUSEError(errno.EINVAL)
+            raise FUSEError(errno.EINVAL)
         return os.fsencode(await node.target())
 
     # --- attributes -------------------------------------------------------------------------------------------
 
     @handler(Needs.READING)
-    async def getattr(self, ino: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+    async def getattr(self, ino: int, ctx: RequestContext) -> EntryAttributes:
         node = self._inodes.node(ino)
         return self._entry(node, await node.attrs())
 
     @handler(Needs.WRITING)
     async def setattr(
-        self,
-        ino: int,
-        attr: pyfuse3.EntryAttributes,
-        fields: pyfuse3.SetattrFields,
-        fh: int | None,
-        ctx: pyfuse3.RequestContext,
-    ) -> pyfuse3.EntryAttributes:
+        self, ino: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
+    ) -> EntryAttributes:
         node = self._inodes.node(ino)
         if self._is_own(ctx.pid):
-            return self._entry(node, await node.attrs())  # for inotify alone
+            return self._entry(node, await node.attrs())  # the call is made only so that inotify reports it
         change = translate.attr_change(attr, fields)
         opened = self._files.get(fh) if fh is not None else None
         if opened is not None:
@@ -231,83 +219,83 @@ class FuseOperations(pyfuse3.Operations):
         return self._entry(node, await node.attrs())
 
     @handler(Needs.READING)
-    async def getxattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
-        if name.startswith(b"security."):  # asked once for every write
-            raise pyfuse3.FUSEError(errno.ENODATA)
+    async def getxattr(self, ino: int, name: bytes, ctx: RequestContext) -> bytes:
+        if name.startswith(b"security."):  # the kernel asks for it at every write
+            raise FUSEError(errno.ENODATA)
         if name.startswith(b"system.posix_acl_"):
-            raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
+            raise FUSEError(errno.EOPNOTSUPP)
         value = (await self._inodes.node(ino).xattrs()).get(os.fsdecode(name))
         if value is None:
-            raise pyfuse3.FUSEError(errno.ENODATA)
+            raise FUSEError(errno.ENODATA)
         return value
 
     @handler(Needs.READING)
-    async def listxattr(self, ino: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
+    async def listxattr(self, ino: int, ctx: RequestContext) -> Sequence[bytes]:
         return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs()]
 
     @handler(Needs.WRITING)
-    async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: pyfuse3.RequestContext) -> None:
+    async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
         await self._set_xattr(ino, name, value)
 
     @handler(Needs.WRITING)
-    async def removexattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+    async def removexattr(self, ino: int, name: bytes, ctx: RequestContext) -> None:
         await self._set_xattr(ino, name, None)
 
     async def _set_xattr(self, ino: int, name: bytes, value: bytes | None) -> None:
         node = self._inodes.node(ino)
         if not name.startswith(b"user.") and not isinstance(node.refuse("setting attributes"), errors.ReadOnly):
-            raise pyfuse3.FUSEError(errno.EOPNOTSUPP)  # `cp -p` goes on without access lists, and only on this errno
+            raise FUSEError(errno.EOPNOTSUPP)  # only after this errno does `cp -p` go on without access lists
         await node.set_xattr(os.fsdecode(name), value)
 
     @handler(Needs.NOTHING)
-    async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
+    async def statfs(self, ctx: RequestContext) -> StatvfsData:
         return translate.statfs()
 
     # --- files ------------------------------------------------------------------------------------------------
 
     @handler(Needs.BY_FLAGS)
-    async def open(self, ino: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+    async def open(self, ino: int, flags: int, ctx: RequestContext) -> FileInfo:
         node = self._inodes.node(ino)
         if not isinstance(node, File):
-            raise pyfuse3.FUSEError(errno.EISDIR)
+            raise FUSEError(errno.EISDIR)
         return await self._open(node, flags, ctx)
 
     @handler(Needs.MAKING)
     async def create(
-        self, parent: int, name: bytes, mode: int, flags: int, ctx: pyfuse3.RequestContext
-    ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
+        self, parent: int, name: bytes, mode: int, flags: int, ctx: RequestContext
+    ) -> tuple[FileInfo, EntryAttributes]:
         directory, text = self._directory(parent), os.fsdecode(name)
         try:
             node = await directory.create(text, stat.S_IMODE(mode), translate.caller(ctx))
         except errors.AlreadyExists:
             if flags & os.O_EXCL:
                 raise
-            found = await directory.child(text)  # somebody was faster, and without O_EXCL that is as good
-            if not isinstance(found, File):
+            existing = await directory.child(text)  # somebody was faster, and without O_EXCL that is as good
+            if not isinstance(existing, File):
                 raise
-            node = found
+            node = existing
         self._inodes.number(node)
         try:
             info = await self._open(node, flags, ctx)
             entry = await self._reveal(node)
-            # It is empty until somebody writes, and a write makes the kernel forget the size by itself: without this it
-            # would ask again between the creation and the first write.
+            # Without this the kernel would ask again between the creation and the first write. Until then the file is
+            # empty, and a write makes the kernel forget the size by itself.
             entry.attr_timeout = max(entry.attr_timeout, translate.KERNEL_SECONDS)
             return info, entry
         finally:
             self._inodes.drop_uncounted(node)
 
-    async def _open(self, node: File, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+    async def _open(self, node: File, flags: int, ctx: RequestContext) -> FileInfo:
         handle = await node.open(translate.open_mode(flags), translate.caller(ctx))
         fh = next(self._handles)
         self._files[fh] = _OpenFile(node, handle)
         told = self._inodes.told(node.ino)
         if told is not None and told != handle.version:
-            # The kernel would cut these bytes at the size of the version it remembers.
+            # Otherwise the kernel would cut these bytes at the size of the version that it remembers.
             await _invalidate_attrs(node.ino)
             self._inodes.tell(node.ino, None)
         keep = not handle.direct and self._inodes.keeps_pages(node.ino, handle.version)
-        return pyfuse3.FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
+        return FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
 
     @handler(Needs.READING)
     async def read(self, fh: int, offset: int, size: int) -> bytes:
@@ -334,7 +322,7 @@ class FuseOperations(pyfuse3.Operations):
     # --- directories ------------------------------------------------------------------------------------------
 
     @handler(Needs.READING)
-    async def opendir(self, ino: int, ctx: pyfuse3.RequestContext) -> int:
+    async def opendir(self, ino: int, ctx: RequestContext) -> int:
         directory = self._directory(ino)
         names = await self._listings.of(directory)
         fh = next(self._handles)
@@ -342,7 +330,7 @@ class FuseOperations(pyfuse3.Operations):
         return fh
 
     @handler(Needs.READING)
-    async def readdir(self, fh: int, start: int, token: pyfuse3.ReaddirToken) -> None:
+    async def readdir(self, fh: int, start: int, token: ReaddirToken) -> None:
         opened = self._directories[fh]
         if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
             opened.names = await self._listings.of(opened.node)
@@ -368,12 +356,12 @@ class FuseOperations(pyfuse3.Operations):
         self._directories.pop(fh, None)
 
     def _never(self, parent: int, what: str) -> Exception:
-        """The refusal of something that no place offers: EROFS where nothing may be written, else EPERM.
+        """The refusal of something that no directory offers: EROFS where nothing may be written, else EPERM.
 
-        git and rsync try hard links and copy on EPERM, so that one is no news for `errors.ndjson`.
+        git and rsync try a hard link and copy after EPERM, so EPERM is not reported in `errors.ndjson`.
         """
         refusal = self._directory(parent).refuse(what)
-        return refusal if isinstance(refusal, errors.ReadOnly) else pyfuse3.FUSEError(errno.EPERM)
+        return refusal if isinstance(refusal, errors.ReadOnly) else FUSEError(errno.EPERM)
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -384,30 +372,28 @@ class FuseOperations(pyfuse3.Operations):
         return node
 
     async def _meet(self, directory: Directory, name: str) -> None:
-        """Before a name is taken away: have the node of what the kernel has only been shown in a listing.
+        """Before a name is removed or moved: make its node, if the kernel knows the name from a listing only.
 
-        Such a number leads to whatever has the name, which would be the next file of that name.
+        Without a node the number of the old file would lead to the next file of that name.
         """
         if self._inodes.known(directory, name, None) is not None:
             with suppress(errors.NotFound):
                 self._inodes.number(await directory.child(name))
 
-    def _entry(self, node: Node, attrs: Attrs) -> pyfuse3.EntryAttributes:
-        """The attributes to answer with; what the kernel may keep of them is noted."""
+    def _entry(self, node: Node, attrs: Attrs) -> EntryAttributes:
+        """The attributes for an answer. The version that the kernel may cache is noted."""
         ino = self._inodes.number(node)
         self._inodes.tell(ino, None if attrs.volatile else attrs.version)
         return translate.entry(ino, attrs, steady=node.steady())
 
-    async def _reveal(self, node: Node) -> pyfuse3.EntryAttributes:
-        """The attributes for an answer by which the kernel comes to hold the node."""
+    async def _reveal(self, node: Node) -> EntryAttributes:
+        """The attributes for an answer that counts as a lookup: the kernel holds the node from then on."""
         attrs = await node.attrs()
         self._inodes.count(node)
         return self._entry(node, attrs)
 
 
 async def _invalidate_attrs(ino: int) -> None:
-    """Make the kernel forget an inode's attributes. From a thread: a notify may wait for requests we still owe."""
-    try:
+    """Make the kernel forget an inode's attributes. In a thread: it may wait for requests that we must still answer."""
+    with suppress(FileNotFoundError):  # the kernel does not know the inode
         await trio.to_thread.run_sync(pyfuse3.invalidate_inode, ino, True)
-    except FileNotFoundError:
-        return  # it does not know the inode

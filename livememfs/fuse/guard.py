@@ -23,11 +23,13 @@ import trio
 from livememfs import errors
 from livememfs.concurrency import the_one
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 if TYPE_CHECKING:
     from livememfs.fuse.adapter import FuseOperations
 
-P = ParamSpec("P")
-T = TypeVar("T")
+    Handler = Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]
 
 log = structlog.get_logger("livememfs.fuse")
 
@@ -106,17 +108,10 @@ class _Reader:
         )
 
 
-def handler(
-    needs: Needs,
-) -> Callable[
-    [Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]],
-    Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
-]:
+def handler(needs: Needs) -> Callable[[Handler[P, T]], Handler[P, T]]:
     """Make a method a handler of the kernel's requests; `needs` says what the mount's token must allow."""
 
-    def decorate(
-        function: Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
-    ) -> Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]:
+    def decorate(function: Handler[P, T]) -> Handler[P, T]:
         reader = _Reader(function, needs)
 
         @functools.wraps(function)

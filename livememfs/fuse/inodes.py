@@ -7,18 +7,14 @@ it. Refuses to raise on a `forget`, even a wrong one. Trio thread only; nothing 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.store.base import ObjectInfo
+from livememfs.tree.node import Directory, Node
 from livememfs.tree.objectfile import ObjectFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.node import Directory, Node
 
 ROOT = 1
 OUTDATED = -1

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pyfuse3
 
 from livememfs import errors
 from livememfs.fuse import translate
-from livememfs.fuse.inodes import OUTDATED, HeldNode
+from livememfs.fuse.inodes import OUTDATED, HeldNode, Inodes
 from livememfs.store.base import ObjectInfo
+from livememfs.tree.node import Directory, Node
 from livememfs.tree.objectfile import shown_of
-
-if TYPE_CHECKING:
-    from livememfs.fuse.inodes import Inodes
-    from livememfs.tree.node import Directory, Node
 
 Listed = tuple[bytes, HeldNode, pyfuse3.EntryAttributes]
 """One name of a listing, ready for the kernel."""

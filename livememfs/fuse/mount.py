@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyfuse3
 
 from livememfs.errors import MountError
 from livememfs.fuse.adapter import FuseOperations
-
-if TYPE_CHECKING:
-    from livememfs.tree.root import Root
+from livememfs.tree.root import Root
 
 _mounted = False
 """Whether pyfuse3 has a session. To end one that does not exist would crash the process."""

@@ -19,20 +19,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyfuse3
 import structlog
 
+from livememfs.cache.changes import Change
 from livememfs.records import keys
 from livememfs.tree.locate import places
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from livememfs.cache.changes import Change
-    from livememfs.tree.node import Directory, Node
-    from livememfs.tree.root import Root
+from livememfs.tree.node import Directory, Node
+from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
 
@@ -55,7 +51,7 @@ for line in sys.stdin.buffer:
 
 @dataclass(frozen=True)
 class NotifyStatistics:
-    """What the kernel was told, files touched for inotify, and calls that did not reach it."""
+    """Notices to the kernel, files touched for inotify, and notices that did not reach the kernel."""
 
     told: int
     touched: int

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 import pyfuse3
 
-from livememfs.tree.node import AttrChange, Attrs, Caller, OpenMode
-
-if TYPE_CHECKING:
-    from livememfs.tree.node import Kind
+from livememfs.tree.node import AttrChange, Attrs, Caller, Kind, OpenMode
 
 KERNEL_SECONDS = 1.0
 """How long the kernel believes a name or attributes without asking."""

@@ -84,10 +84,8 @@ class Body:
         if size == 0:
             self._data = bytearray()
         content = self._writable()
-        if size < len(content):
-            del content[size:]
-        else:
-            content.extend(bytes(size - len(content)))
+        del content[size:]
+        content.extend(bytes(size - len(content)))
         self.changes += 1
 
     def mark_dirty(self) -> None:

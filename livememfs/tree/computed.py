@@ -1,28 +1,26 @@
 """Files, links and directories that cannot be changed; most are not in the bucket, but computed at each look.
 
-Owns `ReadOnlyDirectory`, the one directory in which nothing can be changed, and `ReadOnlyFile`, each of which says why
-(EROFS); `ComputedFile`, which a function makes; `CostlyFile`, of which only an open pays for the content; and
-`ComputedLink`. An open handle keeps the content it was opened with, so a reader never sees half of two answers. Trio
-thread only.
+Owns `ReadOnlyDirectory` and `ReadOnlyFile`, which say why nothing in them can be changed (EROFS); `ComputedFile`, whose
+content a function makes; and `ComputedLink`. An open handle keeps the content that it was opened with, so that a reader
+never sees half of two answers. Trio thread only.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, Symlink, check_name
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
 
 COMPUTED = "livememfs computes it"
 """The usual reason why something cannot be changed."""
 
 AnyNode = TypeVar("AnyNode", bound=Node)
+Content = Callable[[], Awaitable[bytes]]
 
 
 class BytesHandle(Handle):
@@ -47,9 +45,6 @@ class ReadOnlyFile(File):
         super().__init__(parent, name)
         self.why = why
 
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
-
     async def data(self) -> bytes:
         """All of it."""
         raise NotImplementedError  # every concrete class has its own
@@ -61,58 +56,35 @@ class ReadOnlyFile(File):
 
 
 class ComputedFile(ReadOnlyFile):
-    """A read-only file whose content `content()` gives."""
+    """A read-only file whose content `content()` gives.
 
-    __slots__ = ("content", "context")
+    Where content costs requests, `stat` shows the size of `last()`, the content that was made last.
+    """
 
-    def __init__(self, parent: Directory, name: str, context: Context, content: Callable[[], Awaitable[bytes]]) -> None:
+    __slots__ = ("content", "context", "last")
+
+    def __init__(
+        self, parent: Directory, name: str, context: Context, content: Content, last: Callable[[], bytes] = bytes
+    ) -> None:
         super().__init__(parent, name)
-        self.context = context
-        self.content = content
+        self.context, self.content, self.last = context, content, last
 
     async def data(self) -> bytes:
         return await self.content()
 
     async def attrs(self) -> Attrs:
-        return self.attrs_of(await self.content())
-
-    def attrs_of(self, data: bytes) -> Attrs:
-        """What `stat` shows of this content."""
-        now = self.context.now_ns()
+        data, now = self.last() or await self.content(), self.context.now_ns()
         return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=now, version=zlib.crc32(data), volatile=True)
 
 
-class CostlyFile(ComputedFile):
-    """The same where content costs requests: `stat` shows the size of `last()`, the content that was made last."""
-
-    __slots__ = ("last",)
-
-    def __init__(
-        self,
-        parent: Directory,
-        name: str,
-        context: Context,
-        content: Callable[[], Awaitable[bytes]],
-        last: Callable[[], bytes],
-    ) -> None:
-        super().__init__(parent, name, context, content)
-        self.last = last
-
-    async def attrs(self) -> Attrs:
-        return self.attrs_of(self.last() or await self.content())
-
-
 class ComputedLink(Symlink):
-    """A link that leads wherever `point_to` said last."""
+    """A link to the target that `point_to` set last."""
 
     __slots__ = ("_mtime_ns", "_target", "why")
 
     def __init__(self, parent: Directory, name: str, why: str = COMPUTED) -> None:
         super().__init__(parent, name)
         self._target, self._mtime_ns, self.why = "", 0, why
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
 
     def point_to(self, target: str, mtime_ns: int) -> None:
         """Set the target and the time."""
@@ -141,9 +113,6 @@ class ReadOnlyDirectory(Directory):
         self.why, self.mode, self.mtime_ns = why, mode, mtime_ns
         self.nodes: dict[str, Node] = {}
         self._held: WeakValueDictionary[str, Node] | None = None  # most directories need none
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="directory", mode=self.mode, size=0, mtime_ns=self.mtime_ns, nlink=2)

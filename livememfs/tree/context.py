@@ -48,11 +48,9 @@ class HookAnswers(Protocol):
     @property
     def events(self) -> Sequence[str]:
         """The names of the events."""
-        ...
 
     def answer(self, space: str, event: str, request: bytes) -> Awaitable[bytes]:
         """The answer to one request. Raises nothing."""
-        ...
 
 
 class DoorAnswers(Protocol):
@@ -60,11 +58,9 @@ class DoorAnswers(Protocol):
 
     def answer(self, event: str, request: bytes, pid: int) -> Awaitable[bytes]:
         """The answer to one request of a process. Raises nothing."""
-        ...
 
     def space(self, folder: str) -> Awaitable[str]:
         """The space of the project that a directory is in; empty when it is in no project."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,19 +9,14 @@ from __future__ import annotations
 import errno
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from livememfs.clock import Clock
+from livememfs.errors import LiveMemError
 from livememfs.records.space import iso
 from livememfs.shown import harmless, without_login
 from livememfs.text.privacy.redaction import redact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from livememfs.clock import Clock
-    from livememfs.errors import LiveMemError
 
 KEPT = 1_000
 

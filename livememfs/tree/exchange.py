@@ -8,18 +8,15 @@ may open the file for writing alone, and then nobody reads the answer; `.recall`
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.concurrency import aside
 from livememfs.records.turn import Turn
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.computed import BytesHandle
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 from livememfs.tree.writer import is_asked_by_us, session_of
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
 
 MAX_REQUEST = 1 << 20
 MAX_EVENT = 64 << 20

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from livememfs.tree.node import Directory, Node
+from livememfs.tree.root import Root
 from livememfs.tree.space.live import Live
-
-if TYPE_CHECKING:
-    from livememfs.tree.root import Root
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,10 @@ class Node:
     """One directory entry. `ino` is given by the FUSE layer; 0 until then."""
 
     __slots__ = ("__weakref__", "ino", "name", "parent")
+    why = ""
+    """Why nothing can be changed here (EROFS); empty where something can."""
+    rule = ""
+    """What this place is for: the reason in an EPERM."""
 
     def __init__(self, parent: Directory | None, name: str) -> None:
         self.parent = parent
@@ -128,7 +132,10 @@ class Node:
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         """Why `operation` is not possible here."""
-        return errors.NotPermitted(path=self.path or "/", detail=f"{operation} is not possible here")
+        if self.why:
+            return errors.ReadOnly(self.why, path=self.path)
+        detail = f"{operation}: {self.rule}" if self.rule else f"{operation} is not possible here"
+        return errors.NotPermitted(path=self.path or "/", detail=detail)
 
     def steady(self) -> bool:
         """Whether the watcher will report changes by others: then the kernel may cache name and attributes for long."""

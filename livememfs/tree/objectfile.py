@@ -7,24 +7,20 @@ version's bytes. Trio thread only; sync bodies are critical sections.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import trio
 
 from livememfs import errors
 from livememfs.records.metadata import META_CONFLICT, META_MADE, META_MODE, META_MTIME, META_OP, META_SHA256
-from livememfs.store.base import content_etag
+from livememfs.store.base import ObjectInfo, content_etag
 from livememfs.tree.body import Body
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 AnyFile = TypeVar("AnyFile", bound="ObjectFile")
 READ_ATTEMPTS = 3

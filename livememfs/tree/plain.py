@@ -8,13 +8,17 @@ confined user each symbolic link that leads out of its space. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.cache.listing import Heard
+from livememfs.cache.replica import Listing
 from livememfs.records.metadata import META_TYPE
+from livememfs.store.base import ObjectInfo
 from livememfs.tree import renaming
+from livememfs.tree.context import Context
 from livememfs.tree.marker import keep_directory, marker_of, meta_of
 from livememfs.tree.node import (
     AttrChange,
@@ -30,14 +34,6 @@ from livememfs.tree.node import (
 )
 from livememfs.tree.objectfile import node_of, shown_of
 from livememfs.tree.plainfile import SYMLINK, PlainFile, PlainSymlink, expect_stays
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from livememfs.cache.listing import Heard
-    from livememfs.cache.replica import Listing
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 COMPLETED = 256
 """When a directory is listed, mode, time and type are asked for up to this many files whose metadata is unknown."""

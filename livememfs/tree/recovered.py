@@ -7,15 +7,12 @@ change: a user copies the file to where it belongs. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.cache.drafts import Recovered
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Directory, Node
-
-if TYPE_CHECKING:
-    from livememfs.cache.drafts import Recovered
-    from livememfs.tree.context import Context
 
 WHY = "it is what a crash left; copy it to where it belongs, and remove it here"
 

@@ -11,13 +11,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from livememfs.records import keys
-
-if TYPE_CHECKING:
-    from livememfs.records.access import Access
-    from livememfs.tree.node import Kind
+from livememfs.records.access import Access
+from livememfs.tree.node import Kind
 
 Need = Literal["nothing", "space", "bucket", "admin"]
 """The access that makes a path visible: none beyond the mount, because the content differs by caller; access to the
@@ -90,55 +88,37 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(_PLACEHOLDERS.get(part) or re.escape(part) for part in parts))
 
 
+def _read_only(pattern: str, kind: Kind, meaning: str, need: Need = "space") -> PathEntry:
+    """An entry without the permission to write: a computed file or directory, or a link."""
+    return PathEntry(pattern, kind, {"file": 0o444, "directory": 0o555, "symlink": 0o777}[kind], "EROFS", meaning, need)
+
+
+def _usual(pattern: str, kind: Kind, writing: str, meaning: str, need: Need = "space") -> PathEntry:
+    """An entry with the usual permission bits of a file or directory."""
+    return PathEntry(pattern, kind, 0o644 if kind == "file" else 0o755, writing, meaning, need)
+
+
 REGISTRY = (
-    PathEntry(
-        "",
-        "directory",
-        0o755,
-        "`mkdir` makes a space; other names, except `<.name>`: EPERM",
-        "the mount point",
-        "nothing",
+    _usual(
+        "", "directory", "`mkdir` makes a space; other names, except `<.name>`: EPERM", "the mount point", "nothing"
     ),
-    PathEntry(".livememfs", "directory", 0o555, "EROFS", "the state of the mount", "nothing"),
-    PathEntry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
-    PathEntry(".livememfs/metrics", "file", 0o444, "EROFS", "the same figures for Prometheus", "nothing"),
-    PathEntry(
-        ".livememfs/errors.ndjson",
-        "file",
-        0o444,
-        "EROFS",
-        "the last 1,000 errors, each with what to do",
-        "nothing",
+    _read_only(".livememfs", "directory", "the state of the mount", "nothing"),
+    _read_only(".livememfs/status.json", "file", "the mount's figures, one JSON object", "nothing"),
+    _read_only(".livememfs/metrics", "file", "the same figures for Prometheus", "nothing"),
+    _read_only(".livememfs/errors.ndjson", "file", "the last 1,000 errors, each with what to do", "nothing"),
+    _read_only(
+        ".livememfs/conflicts.ndjson", "file", "the last 1,000 conflicts in which both versions were kept", "nothing"
     ),
-    PathEntry(
-        ".livememfs/conflicts.ndjson",
-        "file",
-        0o444,
-        "EROFS",
-        "the last 1,000 conflicts in which both versions were kept",
-        "nothing",
+    _read_only(
+        ".livememfs/changes.ndjson", "file", "the last 1,000 changes of objects that this mount knows", "nothing"
     ),
-    PathEntry(
-        ".livememfs/changes.ndjson",
-        "file",
-        0o444,
-        "EROFS",
-        "the last 1,000 changes of objects that this mount knows",
-        "nothing",
+    _read_only(
+        ".livememfs/journal.wait", "file", "a JSON line per second until every closed file is uploaded", "nothing"
     ),
-    PathEntry(
-        ".livememfs/journal.wait",
-        "file",
-        0o444,
-        "EROFS",
-        "a JSON line per second until every closed file is uploaded",
-        "nothing",
-    ),
-    PathEntry(".livememfs/hooks", "directory", 0o555, "EROFS", "the hooks of agents in any project", "nothing"),
-    PathEntry(
+    _read_only(".livememfs/hooks", "directory", "the hooks of agents in any project", "nothing"),
+    _usual(
         ".livememfs/hooks/<event>",
         "file",
-        0o644,
         "an event; what is read next is the answer",
         "one event of an agent, for the space of its project",
         "nothing",
@@ -163,45 +143,28 @@ REGISTRY = (
         "one refused reply, after time, space and reason",
         "bucket",
     ),
-    PathEntry(
-        "search", "directory", 0o555, "EROFS", "the search in all spaces, used like the search of a space", "nothing"
-    ),
-    PathEntry("search/<question>", "directory", 0o555, "EROFS", "the results from all spaces, best first", "nothing"),
-    PathEntry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one result", "nothing"),
-    PathEntry("search/<question>.md", "file", 0o444, "EROFS", "the results on one page", "nothing"),
-    PathEntry("search/.explain", "directory", 0o555, "EROFS", "like `.explain` of a space", "nothing"),
-    PathEntry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order", "nothing"),
-    PathEntry("_backups", "directory", 0o755, "EROFS", "the backups; absent without a backup", "admin"),
-    PathEntry(
-        "_backups/<backup path>",
-        "directory",
-        0o755,
-        "EROFS",
-        "a space, a backup, or a folder in a backup",
-        "admin",
-    ),
-    PathEntry("_backups/<backup path>", "file", 0o644, "EROFS", "a file of a backup", "admin"),
-    PathEntry(PLACE, "directory", 0o755, "EROFS", "a sandbox makes it to mount on; exists, is not listed", "nothing"),
-    PathEntry("<space>", "directory", 0o755, "ordinary files and directories, except the names below", "a space"),
-    PathEntry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
-    PathEntry("<space>/context.md", "file", 0o444, "EROFS", "context for a model; CLAUDE.md and rule files import it"),
-    PathEntry(
-        "<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how many notes were consolidated"
-    ),
-    PathEntry("<space>/_rules.md", "file", 0o644, "seals them once; then EROFS", "which files the bank has"),
-    PathEntry("<space>/_synthesis.md", "file", 0o644, "EROFS", "a page that the last consolidation wrote for the next"),
-    PathEntry(
-        "<space>/live", "directory", 0o755, "files only; links, and directories except `<.name>`: EPERM", "the notes"
-    ),
-    PathEntry(
-        f"<space>/live/{PLACE}", "directory", 0o755, "EROFS", "a sandbox makes it to mount on; exists, is not listed"
-    ),
-    PathEntry(
-        "<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or a file of an editor"
-    ),
-    PathEntry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
-    PathEntry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, written by consolidation"),
-    PathEntry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
+    _read_only("search", "directory", "the search in all spaces, used like the search of a space", "nothing"),
+    _read_only("search/<question>", "directory", "the results from all spaces, best first", "nothing"),
+    _read_only("search/<question>/<result>", "symlink", "one result", "nothing"),
+    _read_only("search/<question>.md", "file", "the results on one page", "nothing"),
+    _read_only("search/.explain", "directory", "like `.explain` of a space", "nothing"),
+    _read_only("search/.explain/<question>.md", "file", "why the answer is in this order", "nothing"),
+    _usual("_backups", "directory", "EROFS", "the backups; absent without a backup", "admin"),
+    _usual("_backups/<backup path>", "directory", "EROFS", "a space, a backup, or a folder in a backup", "admin"),
+    _usual("_backups/<backup path>", "file", "EROFS", "a file of a backup", "admin"),
+    _usual(PLACE, "directory", "EROFS", "a sandbox makes it to mount on; exists, is not listed", "nothing"),
+    _usual("<space>", "directory", "ordinary files and directories, except the names below", "a space"),
+    _read_only("<space>/README.md", "file", "how an agent uses this space"),
+    _read_only("<space>/context.md", "file", "context for a model; CLAUDE.md and rule files import it"),
+    _usual("<space>/_meta.json", "file", "EROFS", "who made the space, when, and how many notes were consolidated"),
+    _usual("<space>/_rules.md", "file", "seals them once; then EROFS", "which files the bank has"),
+    _usual("<space>/_synthesis.md", "file", "EROFS", "a page that the last consolidation wrote for the next"),
+    _usual("<space>/live", "directory", "files only; links, and directories except `<.name>`: EPERM", "the notes"),
+    _usual(f"<space>/live/{PLACE}", "directory", "EROFS", "a sandbox makes it to mount on; exists, is not listed"),
+    _usual("<space>/live/<note>", "file", "a note, sealed at close", "a note, a draft, or a file of an editor"),
+    _usual("<space>/bank", "directory", "EROFS", "what is known"),
+    _usual("<space>/bank/<bank path>", "file", "EROFS", "a bank file, written by consolidation"),
+    _usual("<space>/bank/<bank path>", "directory", "EROFS", "a folder of the bank"),
     *(
         entry
         for folder, meaning in (
@@ -210,24 +173,15 @@ REGISTRY = (
             ("goals", "what the agent wants"),
         )
         for entry in (
-            PathEntry(
-                f"<space>/{folder}",
-                "directory",
-                0o755,
-                "files only; links, and directories except `<.name>`: EPERM",
-                meaning,
+            _usual(
+                f"<space>/{folder}", "directory", "files only; links, and directories except `<.name>`: EPERM", meaning
             ),
-            PathEntry(f"<space>/{folder}/{PLACE}", "directory", 0o755, "EROFS", "a sandbox makes it, as in `live/`"),
-            PathEntry(
-                f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"
-            ),
-            PathEntry(
-                f"<space>/{folder}/<note>.links", "directory", 0o755, "EPERM", "its links; exists, is not listed"
-            ),
-            PathEntry(
+            _usual(f"<space>/{folder}/{PLACE}", "directory", "EROFS", "a sandbox makes it, as in `live/`"),
+            _usual(f"<space>/{folder}/<note>", "file", "a memory, sealed at close; `rm` forgets it", "a memory"),
+            _usual(f"<space>/{folder}/<note>.links", "directory", "EPERM", "its links; exists, is not listed"),
+            _usual(
                 f"<space>/{folder}/<note>.links/<relation>",
                 "directory",
-                0o755,
                 "`ln -s` makes a link; else EPERM",
                 "the memories of this relation",
             ),
@@ -238,51 +192,35 @@ REGISTRY = (
                 "`rm` removes the link",
                 "a memory",
             ),
-            PathEntry(f"<space>/{folder}/.by", "directory", 0o555, "EROFS", "the same memories, sorted"),
-            PathEntry(f"<space>/{folder}/.by/<view>", "directory", 0o555, "EROFS", "by type, subject or importance"),
-            PathEntry(
-                f"<space>/{folder}/.by/<view>/<group>",
-                "directory",
-                0o555,
-                "EROFS",
-                "the memories of one type, subject or importance",
+            _read_only(f"<space>/{folder}/.by", "directory", "the same memories, sorted"),
+            _read_only(f"<space>/{folder}/.by/<view>", "directory", "by type, subject or importance"),
+            _read_only(
+                f"<space>/{folder}/.by/<view>/<group>", "directory", "the memories of one type, subject or importance"
             ),
-            PathEntry(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", 0o777, "EROFS", "a memory"),
-            PathEntry(f"<space>/{folder}/.recent", "directory", 0o555, "EROFS", "the same memories, by age"),
-            PathEntry(
-                f"<space>/{folder}/.recent/<age>",
-                "directory",
-                0o555,
-                "EROFS",
-                "memories of at most this age; `6h` is listed",
-            ),
-            PathEntry(f"<space>/{folder}/.recent/<age>/<link>", "symlink", 0o777, "EROFS", "a memory"),
-            PathEntry(f"<space>/{folder}/.history", "directory", 0o755, "EROFS", "forgotten and replaced memories"),
-            PathEntry(
+            _read_only(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", "a memory"),
+            _read_only(f"<space>/{folder}/.recent", "directory", "the same memories, by age"),
+            _read_only(f"<space>/{folder}/.recent/<age>", "directory", "memories of at most this age; `6h` is listed"),
+            _read_only(f"<space>/{folder}/.recent/<age>/<link>", "symlink", "a memory"),
+            _usual(f"<space>/{folder}/.history", "directory", "EROFS", "forgotten and replaced memories"),
+            _usual(
                 f"<space>/{folder}/.history/<bank path>",
                 "directory",
-                0o755,
                 "EROFS",
                 "the old versions of one memory, by its id",
             ),
-            PathEntry(
+            _usual(
                 f"<space>/{folder}/.history/<bank path>",
                 "file",
-                0o644,
                 "EROFS",
                 "an old version, named by the time of its end",
             ),
         )
     ),
-    PathEntry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
-    PathEntry(
-        "<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"
-    ),
-    PathEntry(
-        "<space>/.consolidate.diff", "file", 0o444, "EROFS", "the changes of the last dry run; absent without one"
-    ),
-    PathEntry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
-    PathEntry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
+    _usual("<space>/.consolidate", "file", "asks for a run", "the state of consolidation, one JSON object"),
+    _read_only("<space>/.consolidate.wait", "file", "a JSON line about once a second until the run ends"),
+    _read_only("<space>/.consolidate.diff", "file", "the changes of the last dry run; absent without one"),
+    _usual("<space>/.digest", "file", "asks for a digest", "the state of digests, one JSON object"),
+    _read_only("<space>/.digest.wait", "file", "a JSON line about once a second until the digest ends"),
     PathEntry(
         "<space>/.recall",
         "file",
@@ -291,63 +229,50 @@ REGISTRY = (
         "what to know before answering",
         asks=True,
     ),
-    PathEntry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
-    PathEntry(
-        "<space>/.hooks/<event>", "file", 0o644, "an event; what is read next is the answer", "one event of an agent"
-    ),
-    PathEntry("<space>/observations", "directory", 0o755, "EROFS", "the observations of agents at work"),
-    PathEntry(
+    _read_only("<space>/.hooks", "directory", "the hooks of coding agents"),
+    _usual("<space>/.hooks/<event>", "file", "an event; what is read next is the answer", "one event of an agent"),
+    _usual("<space>/observations", "directory", "EROFS", "the observations of agents at work"),
+    _usual(
         "<space>/observations/<note>",
         "file",
-        0o644,
         "`rm` forgets it; else EROFS",
         "an observation; `<id>.md` is another name of it",
     ),
-    PathEntry("<space>/sessions", "directory", 0o755, "`mkdir` begins a session; else EPERM", "the sessions of agents"),
-    PathEntry("<space>/sessions/<session>", "directory", 0o755, "EROFS", "a session"),
-    PathEntry("<space>/sessions/<session>/session.json", "file", 0o644, "EROFS", "its agent, progress and cost"),
-    PathEntry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "its prompts"),
-    PathEntry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "its summary"),
-    PathEntry(
-        "<space>/sessions/<session>/told.json",
-        "file",
-        0o644,
-        "EROFS",
-        "ids of what the session was told, each with its turn",
+    _usual("<space>/sessions", "directory", "`mkdir` begins a session; else EPERM", "the sessions of agents"),
+    _usual("<space>/sessions/<session>", "directory", "EROFS", "a session"),
+    _usual("<space>/sessions/<session>/session.json", "file", "EROFS", "its agent, progress and cost"),
+    _usual("<space>/sessions/<session>/prompts.ndjson", "file", "each line is a prompt", "its prompts"),
+    _usual("<space>/sessions/<session>/summary.md", "file", "`rm` forgets it; else EROFS", "its summary"),
+    _usual(
+        "<space>/sessions/<session>/told.json", "file", "EROFS", "ids of what the session was told, each with its turn"
     ),
-    PathEntry(
+    _usual(
         "<space>/sessions/<session>/events",
         "directory",
-        0o755,
         "files only, no folders: else EPERM",
         "events are written here",
     ),
-    PathEntry(
+    _usual(
         "<space>/sessions/<session>/events/<file>",
         "file",
-        0o644,
         "an event, taken at close",
         "events written last, for a while",
     ),
-    PathEntry(
-        "<space>/sessions/<session>/.stop", "file", 0o644, "asks for a summary", "how many events are in each state"
-    ),
-    PathEntry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
-    PathEntry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
-    PathEntry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
-    PathEntry("<space>/.history/<run>/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
-    PathEntry("<space>/.why", "directory", 0o555, "EROFS", "the sources of the bank"),
-    PathEntry("<space>/.why/<bank path>", "file", 0o444, "EROFS", "the source notes of each part of this bank file"),
-    PathEntry("<space>/.why/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank"),
-    PathEntry("<space>/search", "directory", 0o555, "EROFS", "the search: open a question as a name; listed empty"),
-    PathEntry("<space>/search/<question>", "directory", 0o555, "EROFS", "the results, best first"),
-    PathEntry("<space>/search/<question>/<result>", "symlink", 0o777, "EROFS", "one result"),
-    PathEntry(
-        "<space>/search/<question>.md", "file", 0o444, "EROFS", "the results on one page of at most 2,000 tokens"
-    ),
-    PathEntry("<space>/search/around:<id>.md", "file", 0o444, "EROFS", "the observations before and after this one"),
-    PathEntry("<space>/search/.explain", "directory", 0o555, "EROFS", "open a question as a name; listed empty"),
-    PathEntry("<space>/search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
+    _usual("<space>/sessions/<session>/.stop", "file", "asks for a summary", "how many events are in each state"),
+    _read_only("<space>/.history", "directory", "the runs, by number"),
+    _read_only("<space>/.history/<run>", "directory", "the bank as it was after one run"),
+    _read_only("<space>/.history/<run>/<bank path>", "file", "a bank file as it was after that run"),
+    _read_only("<space>/.history/<run>/<bank path>", "directory", "a folder of the bank as it was"),
+    _read_only("<space>/.why", "directory", "the sources of the bank"),
+    _read_only("<space>/.why/<bank path>", "file", "the source notes of each part of this bank file"),
+    _read_only("<space>/.why/<bank path>", "directory", "a folder of the bank"),
+    _read_only("<space>/search", "directory", "the search: open a question as a name; listed empty"),
+    _read_only("<space>/search/<question>", "directory", "the results, best first"),
+    _read_only("<space>/search/<question>/<result>", "symlink", "one result"),
+    _read_only("<space>/search/<question>.md", "file", "the results on one page of at most 2,000 tokens"),
+    _read_only("<space>/search/around:<id>.md", "file", "the observations before and after this one"),
+    _read_only("<space>/search/.explain", "directory", "open a question as a name; listed empty"),
+    _read_only("<space>/search/.explain/<question>.md", "file", "why the answer is in this order"),
     PathEntry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
     PathEntry(
         ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True

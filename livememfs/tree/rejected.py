@@ -13,21 +13,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import structlog
 
 from livememfs import errors
+from livememfs.clock import Clock
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.times import iso
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Directory, Node
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from livememfs.clock import Clock
-    from livememfs.tree.context import Context
 
 log = structlog.get_logger("livememfs.tree")
 

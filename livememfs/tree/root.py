@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -21,9 +20,10 @@ from livememfs.concurrency import for_each
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.spaces import making as spaces
+from livememfs.store.base import ObjectInfo
 from livememfs.tree import registry
-from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
-from livememfs.tree.context import STATE
+from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
+from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
@@ -38,10 +38,6 @@ from livememfs.tree.space.root import Space
 from livememfs.tree.space.search import NAME as SEARCH
 from livememfs.tree.space.search import SearchDirectory
 from livememfs.tree.veil import veiled
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 log = structlog.get_logger("livememfs.tree")
 
@@ -342,7 +338,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
-    state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
+    state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)

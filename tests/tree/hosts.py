@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import pytest
 import trio
 from contexts import context_of
 from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
-from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
+from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound, Unreachable
 from livememfs.runs.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -109,6 +110,12 @@ class Host:
         if not isinstance(node, File):
             raise IsADirectory(path=path)
         return await node.open(mode, Caller(pid=pid))
+
+    async def begin(self, path: str, data: bytes, mode: OpenMode = WRITE, *, pid: int = 0) -> Handle:
+        """Open a file and write to it; it stays open."""
+        handle = await self.open(path, mode, pid=pid)
+        await handle.write(0, data)
+        return handle
 
     async def write(self, path: str, data: bytes | str, mode: OpenMode = REPLACE, *, pid: int = 0) -> None:
         """`cat > path`, or `>>` with APPEND."""
@@ -241,7 +248,28 @@ class World:
 
 async def read_all(handle: Handle) -> bytes:
     """Everything behind a handle, as a reader asks for it."""
-    found = b""
-    while part := await handle.read(len(found), CHUNK):
-        found += part
-    return found
+    data = b""
+    while part := await handle.read(len(data), CHUNK):
+        data += part
+    return data
+
+
+async def close(*handles: Handle) -> None:
+    """Close files for good, one after the other."""
+    for handle in handles:
+        await handle.flush()
+        await handle.release()
+
+
+async def refused(
+    error: type[Exception] | tuple[type[Exception], ...], *attempts: Awaitable[object], match: str | None = None
+) -> None:
+    """Each attempt is refused with this error."""
+    for attempt in attempts:
+        with pytest.raises(error, match=match):
+            await attempt
+
+
+def unreachable() -> Unreachable:
+    """A new one each time: an error keeps the frames that it went through, and with them the files, alive."""
+    return Unreachable("reset", endpoint="the bucket")

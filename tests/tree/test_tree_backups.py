@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import pytest
+from hosts import WRITE, Host, World, refused
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.spaces import backups
 from livememfs.tree.locate import places
-from livememfs.tree.node import NOBODY, AttrChange, OpenMode
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
+from livememfs.tree.node import NOBODY, AttrChange
 
 NOTE = "20260220T140000_cline_todo_a1b2c3d4.md"
 STAMP = "2026-02-20T14-00-00"
@@ -32,10 +29,8 @@ async def backed_up(world: World, here: Host) -> Host:
 
 async def test_without_a_backup_there_is_no_such_directory(here: Host) -> None:
     assert "_backups" not in await here.names("")
-    with pytest.raises(errors.NotFound):
-        await here.node("_backups")
-    with pytest.raises(errors.InvalidName):
-        await here.mkdir("_backups")
+    await refused(errors.NotFound, here.node("_backups"))
+    await refused(errors.InvalidName, here.mkdir("_backups"))
 
 
 async def test_a_backup_is_browsed_like_a_directory(backed_up: Host) -> None:
@@ -82,7 +77,7 @@ async def test_another_hosts_backup_shows(world: World, backed_up: Host, there: 
 
 
 async def _open_to_write(host: Host, path: str) -> None:
-    await host.open(path, OpenMode(read=False, write=True))
+    await host.open(path, WRITE)
 
 
 CHANGES: dict[str, Callable[[Host], Awaitable[object]]] = {
@@ -121,15 +116,12 @@ async def test_every_change_is_refused_as_read_only(world: World, backed_up: Hos
 async def test_attributes_are_refused_as_read_only(backed_up: Host, path: str) -> None:
     node = await backed_up.node(path)
     for change in (AttrChange(mode=0o777), AttrChange(mtime_ns=1), AttrChange(uid=0), AttrChange(size=0)):
-        with pytest.raises(errors.ReadOnly):
-            await node.change(change, NOBODY)
-    with pytest.raises(errors.ReadOnly):
-        await node.set_xattr("user.mine", b"x")
+        await refused(errors.ReadOnly, node.change(change, NOBODY))
+    await refused(errors.ReadOnly, node.set_xattr("user.mine", b"x"))
 
 
 async def test_the_refusal_says_what_to_do(backed_up: Host) -> None:
-    with pytest.raises(errors.ReadOnly, match="livememfs backup"):
-        await _open_to_write(backed_up, f"{BACKUP}/live/{NOTE}")
+    await refused(errors.ReadOnly, _open_to_write(backed_up, f"{BACKUP}/live/{NOTE}"), match="livememfs backup")
 
 
 async def test_a_change_of_a_backup_is_found_where_it_shows(backed_up: Host) -> None:

@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 import trio
-from hosts import EDIT, LISTED_ANEW, SPACE, WRITE, Host, World
+from hosts import EDIT, LISTED_ANEW, SPACE, Host, World, close
 from trio.abc import Clock
 
 from livememfs.spaces import making as spaces
@@ -54,8 +54,7 @@ async def put_in_parts(world: World, key: str, data: bytes, meta: Mapping[str, s
 
 async def stored_and_open(host: Host, path: str, data: bytes = b"one\n") -> Handle:
     """A file that the bucket has and somebody holds open for writing."""
-    handle = await host.open(path, WRITE)
-    await handle.write(0, data)
+    handle = await host.begin(path, data)
     await handle.flush()
     await host.replica.uploaded()
     return handle
@@ -72,10 +71,8 @@ async def move(host: Host, path: str) -> None:
 
 
 async def edit(host: Host, path: str) -> None:
-    handle = await host.open(path, EDIT)
-    await handle.write(0, b"two\n")
-    await handle.flush()
-    await handle.release()
+    handle = await host.begin(path, b"two\n", EDIT)
+    await close(handle)
     await host.sent()
 
 
@@ -115,8 +112,7 @@ async def test_a_file_that_is_moved_while_it_is_open_has_one_name(
 
     await encrypted.here.rename(FILE, OTHER)
     await handle.write(0, b"end\n")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await encrypted.settle()
 
     found = await encrypted.bucket(f"{SPACE}/")

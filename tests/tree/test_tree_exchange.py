@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trio
-from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, read_all
+from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, read_all, refused
 
 from livememfs import errors
 from livememfs.recall.embed.base import Embedder
@@ -59,8 +59,7 @@ class Talking:
             assert await handle.write(0, data) == len(data)
         with trio.fail_after(ANSWERED_WITHIN):
             answer = await read_all(handle)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
         return answer.decode()
 
     async def ask_json(self, message: str, **fields: Any) -> Any:
@@ -210,8 +209,7 @@ async def test_a_descriptor_without_a_request_ends_at_once_and_asks_nothing(talk
 
     assert await handle.read(0, 100) == b""
     await handle.write(0, b"never read")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     assert turns(talking) == 0
 
 
@@ -219,8 +217,7 @@ async def test_a_descriptor_without_a_request_ends_at_once_and_asks_nothing(talk
 async def test_whoever_only_writes_is_refused_since_nobody_could_read_the_answer(
     talking: Talking, mode: OpenMode
 ) -> None:
-    with pytest.raises(errors.BadRequest, match="opened for reading and writing"):
-        await talking.open(mode)
+    await refused(errors.BadRequest, talking.open(mode), match="opened for reading and writing")
 
 
 async def test_a_touch_and_an_open_that_truncates_are_fine_and_another_length_is_not(talking: Talking) -> None:
@@ -229,8 +226,7 @@ async def test_a_touch_and_an_open_that_truncates_are_fine_and_another_length_is
 
     await node.change(AttrChange(mtime_ns=1), Caller())
     await node.change(AttrChange(size=0), Caller())
-    with pytest.raises(errors.BadRequest, match="reading and writing"):
-        await node.change(AttrChange(size=7), Caller())
+    await refused(errors.BadRequest, node.change(AttrChange(size=7), Caller()), match="reading and writing")
     handle = await talking.open(OPENED)
     await handle.write(0, b"hello")
     await read_all(handle)
@@ -243,9 +239,8 @@ async def test_it_is_there_in_every_space_and_cannot_be_removed_or_replaced(talk
     assert (await host.attrs(RECALL)).size == 0
     await host.write("alpha/plain", "x")
 
-    for change in (host.unlink(RECALL), host.rename(RECALL, "alpha/x"), host.rename("alpha/plain", RECALL)):
-        with pytest.raises(errors.LiveMemError):
-            await change
+    changes = host.unlink(RECALL), host.rename(RECALL, "alpha/x"), host.rename("alpha/plain", RECALL)
+    await refused(errors.LiveMemError, *changes)
     assert (await host.read(RECALL)).decode() == USAGE
 
 
@@ -275,8 +270,7 @@ async def test_a_request_that_is_none_fails_the_read_once_and_the_descriptor_goe
     handle = await talking.open()
     await handle.write(0, request_)
 
-    with pytest.raises(error):
-        await handle.read(0, 100)
+    await refused(error, handle.read(0, 100))
     assert await handle.read(0, 100) == b""
     await handle.write(0, b"hello")
     assert b"PostgreSQL" in await read_all(handle)
@@ -288,8 +282,7 @@ async def test_a_request_that_is_too_long_is_refused_whole(talking: Talking) -> 
     await handle.write(0, half)
     await handle.write(0, half)
 
-    with pytest.raises(errors.BadRequest, match="1,048,576 bytes"):
-        await handle.write(0, b"x")
+    await refused(errors.BadRequest, handle.write(0, b"x"), match="1,048,576 bytes")
     assert await handle.read(0, 100) == b""
     assert turns(talking) == 0
 
@@ -343,8 +336,7 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
     assert await talking.ask("hello", pid=3) == ""
     assert [name for name in await host.names("alpha/memories") if not name.startswith(".")] == []
     assert "Nothing found" in (await host.read("alpha/search/mickael est malade.md")).decode()
-    with pytest.raises(errors.NotFound):
-        await host.open("alpha/memories/malade", READ)
+    await refused(errors.NotFound, host.open("alpha/memories/malade", READ))
 
 
 async def test_a_program_that_we_ask_is_neither_heard_nor_answered(talking: Talking) -> None:

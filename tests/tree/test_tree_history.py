@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
-from hosts import Host
+from hosts import EDIT, Host, World, refused
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.records import keys
@@ -16,16 +16,12 @@ from livememfs.runs.undo.run import undo
 from livememfs.spaces.entries import runs
 from livememfs.testing.clock import START
 from livememfs.text.outgoing import Outgoing
-from livememfs.tree.node import NOBODY, AttrChange, Directory, OpenMode
+from livememfs.tree.node import NOBODY, AttrChange, Directory
 from livememfs.tree.space.history import WINDOW
-
-if TYPE_CHECKING:
-    from hosts import World
-    from trio.abc import Clock
 
 SPACE = "alpha"
 HISTORY, WHY = "alpha/.history", "alpha/.why"
-READ = {"get", "head", "list"}
+READING = {"get", "head", "list"}
 
 
 @pytest.fixture
@@ -88,10 +84,7 @@ async def test_an_undo_is_a_run_with_a_bank_too(world: World, here: Host, ran: l
 
 @pytest.mark.parametrize("name", ["0", "4", "01", "x", "٣", "1x", ".keep"])
 async def test_what_is_no_number_of_a_run_is_not_there(here: Host, ran: list[dict[str, bytes]], name: str) -> None:
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{HISTORY}/{name}")
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{HISTORY}/1/{name}")
+    await refused(errors.NotFound, here.node(f"{HISTORY}/{name}"), here.node(f"{HISTORY}/1/{name}"))
 
 
 async def test_why_has_a_page_for_each_bank_file(here: Host, ran: list[dict[str, bytes]]) -> None:
@@ -109,8 +102,7 @@ async def test_why_has_a_page_for_each_bank_file(here: Host, ran: list[dict[str,
 
 async def test_a_bank_file_that_is_gone_has_no_page(here: Host, ran: list[dict[str, bytes]]) -> None:
     for name in ("nowhere.md", "more/nowhere.md", ".keep"):
-        with pytest.raises(errors.NotFound):
-            await here.node(f"{WHY}/{name}")
+        await refused(errors.NotFound, here.node(f"{WHY}/{name}"))
 
 
 Change = Callable[[Host], Awaitable[object]]
@@ -136,8 +128,7 @@ CHANGES: dict[str, Change] = {
 
 @pytest.mark.parametrize("how", CHANGES)
 async def test_every_change_is_refused_as_read_only(here: Host, ran: list[dict[str, bytes]], how: str) -> None:
-    with pytest.raises(errors.ReadOnly):
-        await CHANGES[how](here)
+    await refused(errors.ReadOnly, CHANGES[how](here))
 
 
 async def test_attributes_cannot_be_changed(here: Host, ran: list[dict[str, bytes]]) -> None:
@@ -150,7 +141,7 @@ async def test_attributes_cannot_be_changed(here: Host, ran: list[dict[str, byte
 
 
 def asked(host: Host) -> int:
-    return sum(request.verb in READ for request in host.store.requests)
+    return sum(request.verb in READING for request in host.store.requests)
 
 
 async def many_runs(world: World, count: int) -> None:
@@ -198,8 +189,7 @@ async def test_whoever_reads_everything_pays_once_and_for_the_newest_runs_alone(
 
 async def test_a_past_file_cannot_be_opened_for_writing(here: Host, ran: list[dict[str, bytes]]) -> None:
     for path in (f"{HISTORY}/1/more/deep.md", f"{WHY}/more/deep.md"):
-        with pytest.raises(errors.ReadOnly):
-            await here.open(path, OpenMode(write=True))
+        await refused(errors.ReadOnly, here.open(path, EDIT))
 
 
 async def test_a_run_that_took_lines_out_of_the_bank_has_a_page_that_names_them(
@@ -219,5 +209,4 @@ async def test_a_run_that_took_lines_out_of_the_bank_has_a_page_that_names_them(
     assert "1 dropped, 0 reworded, 1 moved." in page
     assert "- a.md: - gone (reason given: note 1 says so)" in page
     assert "- a.md: - other -> b.md" in page
-    with pytest.raises(errors.NotFound):
-        await here.read(f"{HISTORY}/3/.outgoing.md")
+    await refused(errors.NotFound, here.read(f"{HISTORY}/3/.outgoing.md"))

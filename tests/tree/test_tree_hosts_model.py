@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio._core._run as scheduling
-from hosts import APPEND, REPLACE
+from hosts import APPEND, REPLACE, Host, World, unreachable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
@@ -24,9 +24,6 @@ from livememfs import errors
 from livememfs.store.base import ObjectInfo
 from livememfs.testing.store import Fault, StoreRequest
 from livememfs.tree.node import Directory
-
-if TYPE_CHECKING:
-    from hosts import Host, World
 
 TOP = "alpha/top"
 LIVE = "alpha/live"
@@ -69,9 +66,9 @@ class Machine:
         """One request in five fails, before or after its effect; some only take their time."""
         fate = self.random.random()
         if fate < 0.1:
-            return Fault(before=errors.Unreachable("reset", endpoint="the bucket"))
+            return Fault(before=unreachable())
         if fate < 0.2:
-            return Fault(after=errors.Unreachable("reset", endpoint="the bucket"))
+            return Fault(after=unreachable())
         return Fault(delay=self.random.random() / 5)
 
     def watch_bucket(self) -> None:

@@ -9,19 +9,17 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyfuse3
 import pytest
+from hosts import Host, World
+from trio.abc import Clock
 
 from livememfs.fuse.adapter import FuseOperations
 from livememfs.fuse.inodes import ROOT
 from livememfs.fuse.listings import Listings
 from livememfs.tree import plain
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
 
 ANYBODY = cast(pyfuse3.RequestContext, SimpleNamespace(uid=0, gid=0, pid=0, umask=0o022))
 REPLACE = os.O_WRONLY | os.O_TRUNC

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import posixpath
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import WRITE, Host, World
+from hosts import WRITE, Host, World, refused, unreachable
+from trio.abc import Clock
 
 from livememfs import errors
+from livememfs.cache.changes import Change
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.memory import RELATIONS, Memory
 from livememfs.text import frontmatter
 from livememfs.tree.node import Symlink
 from livememfs.tree.space.memoryfile import PREFIX
-
-if TYPE_CHECKING:
-    from trio.abc import Clock
-
-    from livememfs.cache.changes import Change
 
 FOLDER = "alpha/memories"
 ONE = f"{FOLDER}/one"
@@ -78,8 +74,7 @@ async def test_each_memory_has_a_directory_for_each_relation_that_no_listing_sho
     for name in ("one.links", "one.md.links", f"{one}.links", f"{one}.md.links"):
         assert await here.names(f"{FOLDER}/{name}") == sorted(RELATIONS)
         assert await here.names(f"{FOLDER}/{name}/updates") == []
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{FOLDER}/nothing.links")
+    await refused(errors.NotFound, here.node(f"{FOLDER}/nothing.links"))
 
 
 @pytest.mark.parametrize(
@@ -130,8 +125,7 @@ async def test_what_is_no_other_memory_of_the_space_is_refused(world: World, her
     one, _ = await remembered(world, here, "one", "two")
     await here.mkdir("beta")
 
-    with pytest.raises(errors.Unusable):
-        await here.symlink(f"{ONE}.links/updates/x", target)
+    await refused(errors.Unusable, here.symlink(f"{ONE}.links/updates/x", target))
 
     assert await links(world, one) == ()
 
@@ -140,8 +134,7 @@ async def test_a_link_that_is_there_is_not_made_again(world: World, here: Host) 
     one, two = await remembered(world, here, "one", "two")
     await here.symlink(f"{ONE}.links/updates/two", "two")
 
-    with pytest.raises(errors.AlreadyExists):
-        await here.symlink(f"{ONE}.links/updates/{two}.md", two)
+    await refused(errors.AlreadyExists, here.symlink(f"{ONE}.links/updates/{two}.md", two))
 
     await here.symlink(f"{ONE}.links/part_of/two", "two")
     assert await links(world, one) == (("updates", two), ("part_of", two))
@@ -162,8 +155,7 @@ async def test_removing_the_link_removes_it_from_the_memory_and_nothing_else(wor
     assert after.links == ()
     assert (after.content, after.updated_at, after.importance) == (before.content, before.updated_at, before.importance)
     assert len(await names(world)) == 3, "what was linked to is still there"
-    with pytest.raises(errors.NotFound):
-        await here.unlink(f"{ONE}.links/updates/{two}.md")
+    await refused(errors.NotFound, here.unlink(f"{ONE}.links/updates/{two}.md"))
 
 
 async def test_links_of_the_front_matter_are_shown_as_far_as_they_lead_anywhere(world: World, here: Host) -> None:
@@ -182,7 +174,8 @@ async def test_only_links_can_be_made_there(world: World, here: Host) -> None:
     await remembered(world, here, "one", "two")
     await here.symlink(f"{ONE}.links/updates/two", "two")
 
-    for attempt in (
+    await refused(
+        errors.NotPermitted,
         here.mkdir(f"{ONE}.links/other"),
         here.mkdir(f"{ONE}.links/updates/folder"),
         here.write(f"{ONE}.links/updates/file", "text"),
@@ -190,9 +183,7 @@ async def test_only_links_can_be_made_there(world: World, here: Host) -> None:
         here.symlink(f"{ONE}.links/link", "two"),
         here.rmdir(f"{ONE}.links/updates"),
         here.rmdir(f"{ONE}.links"),
-    ):
-        with pytest.raises(errors.NotPermitted):
-            await attempt
+    )
     with pytest.raises(errors.CrossesKinds):  # upon which `mv` makes the one and removes the other
         await here.rename(f"{ONE}.links/updates/two", f"{ONE}.links/part_of/two")
 
@@ -203,10 +194,7 @@ async def test_links_of_a_memory_that_was_forgotten_are_gone_with_it(world: Worl
 
     await here.unlink(ONE)
 
-    with pytest.raises(errors.NotFound):
-        await updates.children()
-    with pytest.raises(errors.NotFound):
-        await updates.attrs()
+    await refused(errors.NotFound, updates.children(), updates.attrs())
 
 
 async def test_another_host_sees_the_link_and_can_remove_it(world: World, here: Host, there: Host) -> None:
@@ -326,8 +314,7 @@ async def test_a_memory_goes_by_its_id_however_long_it_lasts(world: World, here:
 
     world.clock.advance(days=8)
     for host in (here, there):
-        with pytest.raises(errors.NotFound):
-            await host.read(f"{FOLDER}/{one}.md")
+        await refused(errors.NotFound, host.read(f"{FOLDER}/{one}.md"))
 
 
 async def test_links_can_be_set_as_attributes(world: World, here: Host) -> None:
@@ -365,8 +352,7 @@ async def test_what_cannot_be_used_is_refused_and_changes_nothing(
     await remembered(world, here, "one", "two", "three")
     before = await world.bucket(f"{FOLDER}/")
 
-    with pytest.raises(errors.Unusable):
-        await set_attribute(here, ONE, name, value)
+    await refused(errors.Unusable, set_attribute(here, ONE, name, value))
 
     assert await world.bucket(f"{FOLDER}/") == before
 
@@ -375,18 +361,15 @@ async def test_what_cannot_be_used_is_refused_and_changes_nothing(
 async def test_what_is_computed_cannot_be_set(world: World, here: Host, name: str) -> None:
     await remembered(world, here, "one")
 
-    with pytest.raises(errors.NotSupported):
-        await set_attribute(here, ONE, name, "1")
+    await refused(errors.NotSupported, set_attribute(here, ONE, name, "1"))
 
 
 async def test_a_file_that_is_being_written_is_left_to_its_writer(world: World, here: Host) -> None:
     handle = await here.open(ONE, mode=WRITE)
-    with pytest.raises(errors.BeingWritten):
-        await set_attribute(here, ONE, "importance", "0.9")
+    await refused(errors.BeingWritten, set_attribute(here, ONE, "importance", "0.9"))
     await handle.write(0, b"text")
     await handle.flush()
-    with pytest.raises(errors.BeingWritten):
-        await set_attribute(here, ONE, "importance", "0.9")
+    await refused(errors.BeingWritten, set_attribute(here, ONE, "importance", "0.9"))
     await handle.release()
 
     await set_attribute(here, ONE, "importance", "0.9")
@@ -439,6 +422,6 @@ async def test_a_store_that_does_not_answer_hides_the_fields_alone(
     await remembered(world, here, "one")
     there = world.host("new")
     file = await there.node(ONE)
-    there.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    there.store.fail_all = unreachable()
 
     assert PREFIX + "state" in await file.xattrs()

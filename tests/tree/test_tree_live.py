@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import during, full_disk
+from hosts import APPEND, EDIT, REPLACE, WRITE, Host, World, close, during, full_disk, refused, unreachable
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.records import keys
@@ -17,11 +17,7 @@ from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8, uid_ending, uid_o
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault
 from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
+from livememfs.tree.node import NOBODY, AttrChange, Caller
 
 NAME = "decision-storage.md"
 OLD = Note(START, "me", "decision", (), "alpha", "old\n").render()
@@ -33,14 +29,6 @@ LITTER = (
 )
 LARGE = b"a line\n" * (privacy.LARGE // 6)
 REDACTION = "livememfs.text.privacy.redaction.redact_file"
-EDIT = OpenMode(write=True)
-APPEND = OpenMode(read=False, write=True, append=True)
-WRITE = OpenMode(read=False, write=True)
-
-
-def unreachable() -> errors.Unreachable:
-    """A new one each time: an error keeps the frames it went through, and with them the files, alive."""
-    return errors.Unreachable("reset", endpoint="the bucket")
 
 
 def live(name: str) -> str:
@@ -187,8 +175,7 @@ async def test_the_agent_is_the_one_behind_the_process_that_wrote(world: World, 
 
 async def test_the_agent_is_known_even_when_its_process_is_gone_at_close(world: World, here: Host) -> None:
     here.agents[77] = "cline"
-    handle = await here.open(PATH, WRITE, pid=77)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", pid=77)
     here.agents.clear()
 
     await handle.flush()
@@ -213,8 +200,7 @@ async def test_a_note_with_all_its_front_matter_is_stored_byte_for_byte(world: W
 
 
 async def test_the_writer_sees_what_it_wrote_and_the_next_open_what_is_stored(world: World, here: Host) -> None:
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", EDIT)
     await handle.flush()
 
     stored_bytes = (await world.notes())[CANONICAL]
@@ -225,8 +211,7 @@ async def test_the_writer_sees_what_it_wrote_and_the_next_open_what_is_stored(wo
 
 
 async def test_a_draft_is_readable_before_it_is_closed_and_nowhere_else(world: World, here: Host, there: Host) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"half a sent")
+    _handle = await here.begin(PATH, b"half a sent")
 
     assert await here.read(PATH) == b"half a sent"
     assert (await here.attrs(PATH)).size == 11
@@ -307,8 +292,7 @@ async def test_two_descriptors_that_are_open_at_once_write_one_note(world: World
 
 async def test_two_shells_that_append_to_the_same_note_lose_no_line(world: World, here: Host) -> None:
     """The second one opened the stored note while the first one still holds the draft: all lines are in the bucket."""
-    one = await here.open(PATH, APPEND)
-    await one.write(0, b"one\n")
+    one = await here.begin(PATH, b"one\n", APPEND)
     await one.flush()
     two = await here.open(PATH, APPEND)
     await one.write(0, b"three\n")
@@ -475,8 +459,7 @@ async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
     """What is large is redacted in a thread, and accepted when that is done: not over what came meanwhile."""
     here.caches = []
     await here.write(live(temporary), "the other\n")
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin(PATH, LARGE, EDIT)
 
     await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
     await handle.release()
@@ -492,8 +475,7 @@ async def test_a_note_renamed_over_a_draft_whose_close_is_still_running_replaces
     world: World, here: Host, temporary: str
 ) -> None:
     await here.write(live(temporary), "the other\n")
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin(PATH, LARGE, EDIT)
 
     await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
     await handle.release()
@@ -523,8 +505,7 @@ async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_i
 async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Host, stored: str) -> None:
     await here.write(live("todo-other.md"), "the other\n")
 
-    with pytest.raises(errors.AlreadyExists):
-        await here.rename(live("todo-other.md"), PATH, replace=False)
+    await refused(errors.AlreadyExists, here.rename(live("todo-other.md"), PATH, replace=False))
 
     assert len(await world.notes()) == 2
 
@@ -532,20 +513,14 @@ async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Ho
 async def test_hard_refusals(here: Host, stored: str) -> None:
     """Directories: EPERM. Moves out of `live/` and into it: EXDEV, so that tools copy. A taken name: EEXIST."""
     await here.write("alpha/plain.md", "plain\n")
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(live("folder"))
-    with pytest.raises(errors.NotPermitted):
-        await here.rmdir(live("folder"))
-    with pytest.raises(errors.CrossesKinds):
-        await here.rename(PATH, "alpha/away.md")
-    with pytest.raises(errors.CrossesKinds):
-        await here.rename("alpha/plain.md", live("into.md"))
+    await refused(errors.NotPermitted, here.mkdir(live("folder")), here.rmdir(live("folder")))
+    await refused(
+        errors.CrossesKinds, here.rename(PATH, "alpha/away.md"), here.rename("alpha/plain.md", live("into.md"))
+    )
     with pytest.raises(errors.AlreadyExists):
         await (await here.folder("alpha/live")).create(NAME, 0o644, Caller())
-    with pytest.raises(errors.NameTooLong):
-        await here.write(live("x" * 256), "text")
-    with pytest.raises(errors.NotText):
-        await here.write(live("\udcff"), "text")
+    await refused(errors.NameTooLong, here.write(live("x" * 256), "text"))
+    await refused(errors.NotText, here.write(live("\udcff"), "text"))
 
 
 # --- what stays local --------------------------------------------------------------------------------------------
@@ -584,7 +559,7 @@ async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new
     world: World, here: Host, stored: str
 ) -> None:
     before = await world.notes()
-    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    handle = await here.open(PATH, REPLACE)
     await handle.flush()
     assert await world.notes() == before
 
@@ -605,8 +580,7 @@ async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new
 async def test_what_cannot_be_a_note_is_refused_at_close_and_stays_to_be_mended(
     world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
 ) -> None:
-    with pytest.raises(refusal):
-        await here.write(PATH, data)
+    await refused(refusal, here.write(PATH, data))
     gc.collect()
 
     assert await world.notes() == {}
@@ -629,8 +603,7 @@ async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one_as_it_is(
 ) -> None:
     before = await world.notes()
 
-    with pytest.raises(errors.NotText):
-        await here.write(PATH, b"\xff")
+    await refused(errors.NotText, here.write(PATH, b"\xff"))
 
     assert await world.notes() == before
 
@@ -639,8 +612,7 @@ async def test_a_refused_rename_leaves_the_file_where_it_was(world: World, here:
     before = await world.notes()
     await here.write(live("x.tmp"), b"\xff")
 
-    with pytest.raises(errors.NotText):
-        await here.rename(live("x.tmp"), PATH)
+    await refused(errors.NotText, here.rename(live("x.tmp"), PATH))
 
     assert await world.notes() == before
     assert await here.read(live("x.tmp")) == b"\xff"
@@ -650,16 +622,14 @@ async def test_a_refused_rename_leaves_the_file_where_it_was(world: World, here:
 async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one_object(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n")
 
     with full_disk(here), pytest.raises(errors.NoSpace):
         await handle.flush()
 
     assert await here.read(PATH) == b"text\n"
     world.clock.advance(60)
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await world.settle()
     assert (await only_note(world)).body == "text\n"
     assert body_of(await here.read(PATH)) == "text\n"
@@ -667,8 +637,7 @@ async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one
 
 
 async def test_a_failed_edit_of_a_stored_note_is_saved_by_the_next_close(world: World, here: Host, stored: str) -> None:
-    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
-    await handle.write(0, b"new\n")
+    handle = await here.begin(PATH, b"new\n", REPLACE)
 
     with full_disk(here), pytest.raises(errors.NoSpace):
         await handle.flush()
@@ -708,8 +677,7 @@ async def test_a_failed_rename_over_a_note_can_be_done_again(world: World, here:
 
 
 async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, here: Host) -> None:
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", EDIT)
     await here.unlink(PATH)
     await handle.flush()
 
@@ -721,8 +689,7 @@ async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, 
 async def test_a_draft_that_is_removed_while_it_is_being_saved_does_not_come_back(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n")
     here.store.latency("put", 1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(handle.flush)
@@ -758,8 +725,7 @@ async def test_removing_a_note_by_either_name_removes_both(
     for host in (here, there):
         assert await host.names("alpha/live") == []
         for gone in (NAME, CANONICAL):
-            with pytest.raises(errors.NotFound):
-                await host.unlink(live(gone))
+            await refused(errors.NotFound, host.unlink(live(gone)))
 
 
 async def test_a_note_removed_while_it_is_read_stays_readable_there(here: Host, stored: str) -> None:
@@ -795,7 +761,7 @@ async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
 async def test_edits_of_one_note_on_two_hosts_are_both_kept_and_reported(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.write(PATH, "from here\n")
     await theirs.write(0, b"from there\n")
     await theirs.flush()
@@ -811,7 +777,7 @@ async def test_edits_of_one_note_on_two_hosts_are_both_kept_and_reported(
 async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.write(PATH, "from here\n")
     for line in (b"one\n", b"two\n"):
         await theirs.write(0, line)
@@ -825,7 +791,7 @@ async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
 async def test_a_note_removed_by_one_host_and_edited_by_the_other_stays(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.unlink(PATH)
     await theirs.write(0, b"still needed\n")
     await theirs.flush()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from hosts import Host, World, refused
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.memories import storing as memories
@@ -14,10 +15,6 @@ from livememfs.records import keys
 from livememfs.records.memory import MAX_MEMORY_BYTES, Memory
 from livememfs.records.sealing import MemoryForm
 from livememfs.text import frontmatter
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
 
 FOLDER = "alpha/memories"
 FIXED = [".by", ".history", ".recent"]
@@ -112,22 +109,19 @@ async def test_so_does_it_while_it_lasts_only_a_while(world: World, here: Host) 
 async def test_what_is_no_text_or_too_long_is_refused_at_close(
     world: World, here: Host, data: bytes, error: type[errors.LiveMemError]
 ) -> None:
-    with pytest.raises(error):
-        await here.write(f"{FOLDER}/x", data)
+    await refused(error, here.write(f"{FOLDER}/x", data))
 
     assert await stored(world) == {}
 
 
 async def test_folders_in_it_are_refused(here: Host) -> None:
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(f"{FOLDER}/a")
+    await refused(errors.NotPermitted, here.mkdir(f"{FOLDER}/a"))
 
 
 async def test_a_space_with_memories_is_not_empty(here: Host) -> None:
     await here.write(f"{FOLDER}/david", "David is my brother")
 
-    with pytest.raises(errors.NotEmpty, match="1 in memories/"):
-        await here.rmdir("alpha")
+    await refused(errors.NotEmpty, here.rmdir("alpha"), match="1 in memories/")
 
 
 # --- time ---------------------------------------------------------------------------------------------------------
@@ -149,8 +143,7 @@ async def test_what_lasts_a_while_is_gone_at_that_second_on_every_machine(world:
     for host in (here, there):
         assert await host.names(FOLDER) == FIXED
         for gone in (name, "ill"):
-            with pytest.raises(errors.NotFound):
-                await host.read(f"{FOLDER}/{gone}")
+            await refused(errors.NotFound, host.read(f"{FOLDER}/{gone}"))
 
 
 async def test_the_daemon_removes_what_has_ended_whoever_wrote_it(
@@ -226,8 +219,7 @@ async def test_what_is_removed_is_forgotten_and_kept(world: World, here: Host) -
 
 
 async def test_nobody_writes_in_the_history(here: Host) -> None:
-    with pytest.raises(errors.ReadOnly):
-        await here.write(f"{FOLDER}/.history/x", "x")
+    await refused(errors.ReadOnly, here.write(f"{FOLDER}/.history/x", "x"))
 
 
 async def test_what_was_forgotten_is_brought_back_as_it_was(world: World, here: Host) -> None:
@@ -244,8 +236,7 @@ async def test_what_was_forgotten_is_brought_back_as_it_was(world: World, here: 
     assert await stored(world) == before
     assert await kept(world) == []
     assert await here.names(FOLDER) == [*FIXED, name]
-    with pytest.raises(errors.NotFound):
-        await memories.restore(here.replica, world.clock, "alpha", keys.MEMORIES, old.id)
+    await refused(errors.NotFound, memories.restore(here.replica, world.clock, "alpha", keys.MEMORIES, old.id))
 
 
 async def test_a_damaged_version_hides_no_other(world: World, here: Host) -> None:

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
+from hosts import APPEND, EDIT, Host, World, close
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from livememfs import errors
-from livememfs.tree.node import NOBODY, AttrChange, Directory, OpenMode
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-
-    from livememfs.tree.node import Handle
+from livememfs.tree.node import NOBODY, AttrChange, Directory, Handle
 
 TOP = "alpha/top"
-EDIT = OpenMode(write=True)
-APPEND = OpenMode(read=False, write=True, append=True)
-REPLACE = OpenMode(write=True, truncate=True)
 LISTED_ANEW = 2.0
 
 # Short paths more often than long ones, or most operations would end at a directory that is not there.
@@ -196,8 +189,7 @@ class Machine:
     async def _patch(self, path: str, offset: int, data: bytes) -> None:
         handle = await self.host.open(path, EDIT)
         await handle.write(offset, data)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
 
     def _model_truncate(self, path: str, size: int) -> Refusals:
         refusals, inode = self.model.file(path, create=False)
@@ -257,8 +249,7 @@ class Machine:
     async def _close(self, slot: int) -> None:
         if slot in self.open:
             _, handle = self.open.pop(slot)
-            await handle.flush()
-            await handle.release()
+            await close(handle)
 
     def _model_later(self) -> Refusals:
         return set()

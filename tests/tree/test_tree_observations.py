@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captured import Mount
-from hosts import EDIT, SPACE, WRITE, World, read_all
+from hosts import EDIT, SPACE, WRITE, World, close, read_all, refused
 
 from livememfs import errors
 from livememfs.tree.exchange import HOOK_USAGE, MAX_EVENT
@@ -28,23 +28,20 @@ async def test_an_observation_is_read_by_its_id_and_forgotten_by_it(mount: Mount
     await mount.host.unlink(f"{SPACE}/observations/{which}")
 
     assert sorted(await world.bucket(f"{SPACE}/observations/")) == [other]
-    with pytest.raises(errors.NotFound):
-        await mount.host.read(f"{SPACE}/observations/{which}")
+    await refused(errors.NotFound, mount.host.read(f"{SPACE}/observations/{which}"))
 
 
 async def test_observations_are_not_written_by_hand(mount: Mount) -> None:
     name = await mount.observe("0a1b2c3d")
 
-    for change in (
+    await refused(
+        errors.ReadOnly,
         mount.host.write(f"{SPACE}/observations/{name}", "x"),
         mount.host.write(f"{SPACE}/observations/0a1b2c3d.md", "x"),
         mount.host.write(f"{SPACE}/observations/mine.md", "x"),
         mount.host.mkdir(f"{SPACE}/observations/folder"),
-    ):
-        with pytest.raises(errors.ReadOnly):
-            await change
-    with pytest.raises(errors.NotFound):
-        await mount.host.unlink(f"{SPACE}/observations/ffffffff.md")
+    )
+    await refused(errors.NotFound, mount.host.unlink(f"{SPACE}/observations/ffffffff.md"))
 
 
 # --- what is computed of them ------------------------------------------------------------------------------------
@@ -61,10 +58,8 @@ async def test_around_one_and_context_show_the_timeline(mount: Mount) -> None:
     assert "#00000002 14:02 ✗ Thing 2 ~5" in context
     assert "## More (in /m/alpha/)\n" in context
     assert "`observations/ID.md`" in context
-    with pytest.raises(errors.NotFound):
-        await mount.host.read(f"{SPACE}/search/around:ffffffff.md")
-    with pytest.raises(errors.ReadOnly):
-        await mount.host.write(f"{SPACE}/context.md", "x")
+    await refused(errors.NotFound, mount.host.read(f"{SPACE}/search/around:ffffffff.md"))
+    await refused(errors.ReadOnly, mount.host.write(f"{SPACE}/context.md", "x"))
     assert await mount.host.names(f"{SPACE}/search") == []
 
 
@@ -75,21 +70,17 @@ async def test_there_is_a_file_for_each_event_and_it_says_how_it_is_used(mount: 
     assert await mount.host.names(f"{SPACE}/.hooks") == ["SessionStart", "Stop"]
     assert (await mount.host.read(f"{SPACE}/.hooks/Stop")).decode() == HOOK_USAGE.format(event="Stop")
     assert mount.hooks.asked == []
-    with pytest.raises(errors.NotFound):
-        await mount.host.read(f"{SPACE}/.hooks/Other")
-    with pytest.raises(errors.ReadOnly):
-        await mount.host.write(f"{SPACE}/.hooks/Other", "x")
+    await refused(errors.NotFound, mount.host.read(f"{SPACE}/.hooks/Other"))
+    await refused(errors.ReadOnly, mount.host.write(f"{SPACE}/.hooks/Other", "x"))
 
 
 async def test_what_is_written_is_asked_and_the_answer_read_on_the_same_descriptor(mount: Mount) -> None:
-    handle = await mount.host.open(f"{SPACE}/.hooks/Stop", EDIT)
-    await handle.write(0, b'{"a": ')
+    handle = await mount.host.begin(f"{SPACE}/.hooks/Stop", b'{"a": ', EDIT)
     await handle.flush()
     await handle.write(6, b"1}")
 
     assert await read_all(handle) == b'{"n": 1}'
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     assert mount.hooks.asked == [(SPACE, "Stop", b'{"a": 1}')]
 
 

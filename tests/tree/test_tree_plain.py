@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
-from hosts import during, full_disk
+from hosts import APPEND, EDIT, REPLACE, WRITE, Host, World, close, during, full_disk, refused, unreachable
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.asking import PATIENCE
+from livememfs.cache.journal.operation import Operation
+from livememfs.store.base import Page
 from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
 from livememfs.tree import renaming
-from livememfs.tree.node import NOBODY, AttrChange, OpenMode
+from livememfs.tree.node import NOBODY, AttrChange, Attrs
 from livememfs.tree.objectfile import HASHED_AT_ONCE
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hosts import Host, World
-    from trio.abc import Clock
-
-    from livememfs.cache.journal.operation import Operation
-    from livememfs.store.base import Page
-    from livememfs.tree.node import Attrs
-
-EDIT = OpenMode(write=True)
-WRITE = OpenMode(read=False, write=True)
-REPLACE = OpenMode(read=False, write=True, truncate=True)
-APPEND = OpenMode(read=False, write=True, append=True)
 FILE = "alpha/file.txt"
 LARGE = b"large" * HASHED_AT_ONCE
 HASH = "livememfs.tree.objectfile.content_etag"
-
-
-def unreachable() -> errors.Unreachable:
-    return errors.Unreachable("reset", endpoint="the bucket")
 
 
 async def change(host: Host, path: str, **asked: int) -> Attrs:
@@ -66,8 +52,7 @@ async def test_what_is_written_is_in_the_bucket_at_close_and_reads_back_everywhe
 
 
 async def test_a_file_shows_before_it_is_closed_on_this_host_only(world: World, here: Host, there: Host) -> None:
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, b"half")
+    _handle = await here.begin(FILE, b"half")
 
     assert "file.txt" in await here.names("alpha")
     assert await here.read(FILE) == b"half"
@@ -77,8 +62,7 @@ async def test_a_file_shows_before_it_is_closed_on_this_host_only(world: World, 
 
 async def test_appends_go_to_the_end_whatever_offset_the_kernel_computed(world: World, here: Host) -> None:
     await here.write(FILE, "one\n")
-    handle = await here.open(FILE, APPEND)
-    await handle.write(0, b"two\n")
+    handle = await here.begin(FILE, b"two\n", APPEND)
     await handle.write(2, b"three\n")
     await handle.flush()
 
@@ -105,8 +89,7 @@ async def test_truncating_cuts_or_extends_with_zeros(world: World, here: Host, s
     if through_handle:
         handle = await here.open(FILE, EDIT)
         await handle.change(node, AttrChange(size=size), NOBODY)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
     else:
         await node.change(AttrChange(size=size), NOBODY)
 
@@ -197,8 +180,7 @@ async def test_an_fsync_by_a_reader_seals_nothing_that_somebody_has_just_begun(
 async def test_a_file_over_the_limit_is_refused_at_the_write(here: Host) -> None:
     handle = await here.open(FILE, WRITE)
 
-    with pytest.raises(errors.TooLarge):
-        await handle.write(here.context.max_file_size, b"x")
+    await refused(errors.TooLarge, handle.write(here.context.max_file_size, b"x"))
     with pytest.raises(errors.TooLarge):
         await handle.change(await here.node(FILE), AttrChange(size=here.context.max_file_size + 1), NOBODY)
 
@@ -225,8 +207,7 @@ async def test_a_file_that_is_removed_while_it_is_being_saved_does_not_come_back
 ) -> None:
     if existing:
         await here.write(FILE, "old")
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, b"text")
+    handle = await here.begin(FILE, b"text", EDIT)
     here.store.latency("put", 1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(handle.flush)
@@ -240,8 +221,7 @@ async def test_a_file_that_is_removed_while_it_is_being_saved_does_not_come_back
 async def test_what_is_written_while_a_save_is_on_its_way_is_saved_by_the_next_one(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, b"one ")
+    handle = await here.begin(FILE, b"one ", EDIT)
     here.store.latency("put", 1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(handle.flush)
@@ -258,8 +238,7 @@ async def test_what_is_written_while_a_save_is_on_its_way_is_saved_by_the_next_o
 async def test_a_file_that_is_renamed_while_it_is_being_saved_is_whole_under_the_new_name(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, b"text")
+    handle = await here.begin(FILE, b"text", EDIT)
     here.store.latency("put", 1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(handle.flush)
@@ -272,8 +251,7 @@ async def test_a_file_that_is_renamed_while_it_is_being_saved_is_whole_under_the
 
 
 async def test_a_file_that_was_never_closed_can_be_removed(world: World, here: Host) -> None:
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, b"text")
+    handle = await here.begin(FILE, b"text")
     await here.unlink(FILE)
     await handle.flush()
 
@@ -303,8 +281,7 @@ async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_plac
     here.prompt = stored
     await here.write("alpha/new.txt", "new")
     await here.write(FILE, "old")
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin(FILE, LARGE, EDIT)
 
     await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
     await handle.release()
@@ -316,8 +293,7 @@ async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_plac
 
 async def test_a_file_created_and_moved_over_while_it_is_being_saved_is_replaced(world: World, here: Host) -> None:
     await here.write("alpha/new.txt", "new")
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin(FILE, LARGE, EDIT)
 
     await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
 
@@ -348,8 +324,7 @@ async def test_two_renames_that_cross_end_while_both_files_are_being_saved(world
 async def test_what_is_closed_while_a_rename_over_it_fails_is_not_forgotten(world: World, here: Host) -> None:
     await here.write("alpha/new.txt", "new")
     await here.write(FILE, "old")
-    handle = await here.open(FILE, EDIT)
-    await handle.write(0, b"OLD")
+    _handle = await here.begin(FILE, b"OLD", EDIT)
 
     with full_disk(here), pytest.raises(errors.NoSpace):
         await here.rename("alpha/new.txt", FILE)
@@ -361,8 +336,7 @@ async def test_a_rename_that_must_not_replace_leaves_both(here: Host) -> None:
     await here.write(FILE, "old")
     await here.write("alpha/new.txt", "new")
 
-    with pytest.raises(errors.AlreadyExists):
-        await here.rename("alpha/new.txt", FILE, replace=False)
+    await refused(errors.AlreadyExists, here.rename("alpha/new.txt", FILE, replace=False))
 
     assert (await here.read(FILE), await here.read("alpha/new.txt")) == (b"old", b"new")
 
@@ -370,12 +344,10 @@ async def test_a_rename_that_must_not_replace_leaves_both(here: Host) -> None:
 async def test_what_is_written_before_and_after_a_rename_arrives_under_the_new_name(world: World, here: Host) -> None:
     """Atomic writers rename while the descriptor is still open."""
     await here.write(FILE, "old")
-    handle = await here.open("alpha/file.tmp", WRITE)
-    await handle.write(0, b"new ")
+    handle = await here.begin("alpha/file.tmp", b"new ")
     await here.rename("alpha/file.tmp", FILE)
     await handle.write(4, b"and more")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
     assert await here.read(FILE) == b"new and more"
     assert set(await world.bucket("alpha/")) >= {"file.txt"}
@@ -412,8 +384,7 @@ async def test_a_directory_moves_with_everything_in_it(world: World, here: Host,
 
 async def test_a_directory_with_a_file_that_is_not_saved_yet_moves_with_it(world: World, here: Host) -> None:
     await here.mkdir("alpha/a")
-    handle = await here.open("alpha/a/file", WRITE)
-    await handle.write(0, b"half")
+    handle = await here.begin("alpha/a/file", b"half")
     await here.rename("alpha/a", "alpha/b")
     await handle.write(4, b" whole")
     await handle.flush()
@@ -437,8 +408,7 @@ async def test_what_is_closed_while_its_directory_moves_is_saved_in_the_new_plac
             nursery.start_soon(here.rename, source, f"{target}/moved")
             await trio.sleep(tenths / 10)
             await handle.write(0, b"VERSION TWO")
-            await handle.flush()
-            await handle.release()
+            await close(handle)
         here.store.latency("list", 0)
 
         found = {key: data for key, data in (await world.bucket()).items() if str(tenths) in key and data}
@@ -450,8 +420,7 @@ async def test_a_save_that_is_on_its_way_when_its_directory_moves_ends_in_the_ne
 ) -> None:
     await here.mkdir("alpha/a")
     await here.write("alpha/a/file", "old")
-    handle = await here.open("alpha/a/file", EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin("alpha/a/file", LARGE, EDIT)
 
     await during(handle.flush, HASH, lambda: here.rename("alpha/a", "alpha/b"))
     await here.sent()
@@ -473,8 +442,7 @@ async def test_a_file_created_while_its_directory_moves_is_saved_in_the_new_plac
         file = await folder.create("file", 0o644, NOBODY)
         handle = await file.open(WRITE, NOBODY)
         await handle.write(0, b"text")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
     assert (await world.bucket())["alpha/b/file"] == b"text"
     assert "alpha/a/file" not in await world.bucket()
@@ -485,16 +453,11 @@ async def test_moves_that_posix_forbids(here: Host) -> None:
     await here.mkdir("alpha/b")
     await here.write("alpha/b/file", "x")
     await here.write(FILE, "x")
-    with pytest.raises(errors.InvalidName):
-        await here.rename("alpha/a", "alpha/a/below")
-    with pytest.raises(errors.NotEmpty):
-        await here.rename("alpha/a", "alpha/b")
-    with pytest.raises(errors.NotADirectory):
-        await here.rename("alpha/a", FILE)
-    with pytest.raises(errors.IsADirectory):
-        await here.rename(FILE, "alpha/a")
-    with pytest.raises(errors.NotFound):
-        await here.rename("alpha/none", "alpha/x")
+    await refused(errors.InvalidName, here.rename("alpha/a", "alpha/a/below"))
+    await refused(errors.NotEmpty, here.rename("alpha/a", "alpha/b"))
+    await refused(errors.NotADirectory, here.rename("alpha/a", FILE))
+    await refused(errors.IsADirectory, here.rename(FILE, "alpha/a"))
+    await refused(errors.NotFound, here.rename("alpha/none", "alpha/x"))
 
 
 async def test_a_directory_replaces_an_empty_one(here: Host) -> None:
@@ -596,12 +559,9 @@ async def test_a_directory_outlives_its_last_entry(
 async def test_rmdir_takes_empty_directories_only(world: World, here: Host) -> None:
     await here.mkdir("alpha/a")
     await here.write("alpha/a/file", "x")
-    with pytest.raises(errors.NotEmpty):
-        await here.rmdir("alpha/a")
-    with pytest.raises(errors.NotADirectory):
-        await here.rmdir("alpha/a/file")
-    with pytest.raises(errors.IsADirectory):
-        await here.unlink("alpha/a")
+    await refused(errors.NotEmpty, here.rmdir("alpha/a"))
+    await refused(errors.NotADirectory, here.rmdir("alpha/a/file"))
+    await refused(errors.IsADirectory, here.unlink("alpha/a"))
 
     await here.unlink("alpha/a/file")
     await here.rmdir("alpha/a")
@@ -615,16 +575,14 @@ async def test_rmdir_asks_the_bucket_whether_another_host_put_something_there(he
     assert await here.names("alpha/a") == []
     await there.write("alpha/a/file", "x")
 
-    with pytest.raises(errors.NotEmpty):
-        await here.rmdir("alpha/a")
+    await refused(errors.NotEmpty, here.rmdir("alpha/a"))
 
 
 async def test_a_directory_with_a_file_that_is_not_saved_yet_is_not_empty(here: Host) -> None:
     await here.mkdir("alpha/a")
     await here.open("alpha/a/file", WRITE)
 
-    with pytest.raises(errors.NotEmpty):
-        await here.rmdir("alpha/a")
+    await refused(errors.NotEmpty, here.rmdir("alpha/a"))
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -640,13 +598,9 @@ async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
         "alpha/caf\udce9": errors.NotText,
         f"{deep}/" + "x" * 100: errors.NameTooLong,
     }.items():
-        with pytest.raises(refusal):
-            await here.write(path, "x")
-        with pytest.raises(refusal):
-            await here.mkdir(path)
+        await refused(refusal, here.write(path, "x"), here.mkdir(path))
         await here.write(FILE, "x")
-        with pytest.raises(refusal):
-            await here.rename(FILE, path)
+        await refused(refusal, here.rename(FILE, path))
 
 
 async def test_a_directory_is_refused_where_its_marker_has_no_room(here: Host) -> None:
@@ -659,10 +613,7 @@ async def test_a_directory_is_refused_where_its_marker_has_no_room(here: Host) -
 
     await here.write(longest, "a file has room")
     await here.unlink(longest)
-    with pytest.raises(errors.NameTooLong):
-        await here.mkdir(longest)
-    with pytest.raises(errors.NameTooLong):
-        await here.rename("alpha/a", longest)
+    await refused(errors.NameTooLong, here.mkdir(longest), here.rename("alpha/a", longest))
     await here.mkdir(longest[:-1])
     await here.rmdir(longest[:-1])
     await here.rename("alpha/a", longest[:-1])
@@ -678,8 +629,7 @@ async def test_a_directory_is_not_moved_where_a_key_below_has_too_many_bytes(her
     await here.write("alpha/a/" + "x" * 150, "short")
     await here.write("alpha/a/" + "日" * 80, "long")
 
-    with pytest.raises(errors.NameTooLong):
-        await here.rename("alpha/a", f"{deep}/b")
+    await refused(errors.NameTooLong, here.rename("alpha/a", f"{deep}/b"))
 
     assert len(await here.names("alpha/a")) == 2
 
@@ -694,13 +644,12 @@ async def test_any_other_name_is_taken_as_it_is(here: Host, there: Host, name: s
 
 async def test_a_name_is_made_once(here: Host) -> None:
     await here.write(FILE, "x")
-    for attempt in (
+    await refused(
+        errors.AlreadyExists,
         here.mkdir(FILE),
         here.symlink(FILE, "x"),
         (await here.folder("alpha")).create("file.txt", 0, NOBODY),
-    ):
-        with pytest.raises(errors.AlreadyExists):
-            await attempt
+    )
 
 
 # --- attributes --------------------------------------------------------------------------------------------------
@@ -731,11 +680,9 @@ async def test_mode_and_times_of_a_directory_are_kept_too(here: Host, there: Hos
 
 async def test_times_set_before_the_close_are_those_that_are_stored(here: Host, there: Host) -> None:
     """`cp -p` and tar write, set the times through the descriptor and close."""
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, b"text")
+    handle = await here.begin(FILE, b"text")
     await handle.change(await here.node(FILE), AttrChange(mtime_ns=7, mode=0o600), NOBODY)
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await here.sent()
 
     shown = await there.attrs(FILE)
@@ -757,23 +704,18 @@ async def test_xattrs_are_kept_beside_those_that_livememfs_shows(here: Host, the
     assert (await node.xattrs())["user.mine"] == b"\x00\xff"
     await node.set_xattr("user.mine", None)
     assert "user.mine" not in await node.xattrs()
-    with pytest.raises(errors.NoAttribute):
-        await node.set_xattr("user.mine", None)
-    with pytest.raises(errors.NotSupported):
-        await node.set_xattr("user.livememfs.key", b"x")
-    with pytest.raises(errors.NoSpace):
-        await node.set_xattr("user.large", b"x" * 2_000)
+    await refused(errors.NoAttribute, node.set_xattr("user.mine", None))
+    await refused(errors.NotSupported, node.set_xattr("user.livememfs.key", b"x"))
+    await refused(errors.NoSpace, node.set_xattr("user.large", b"x" * 2_000))
 
 
 async def test_xattrs_set_before_a_close_hide_and_overwrite_nobody_elses(
     world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     here.caches = []
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, b"one\n")
+    handle = await here.begin(FILE, b"one\n")
     await (await here.node(FILE)).set_xattr("user.tag", b"old")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await world.settle()
     assert (await (await there.node(FILE)).xattrs())["user.tag"] == b"old"
 
@@ -788,14 +730,12 @@ async def test_xattrs_set_before_a_close_hide_and_overwrite_nobody_elses(
 
 
 async def test_an_xattr_set_while_a_save_is_on_its_way_is_stored_by_the_next(here: Host, there: Host) -> None:
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, LARGE)
+    handle = await here.begin(FILE, LARGE)
     node = await here.node(FILE)
     await node.set_xattr("user.one", b"1")
 
     await during(handle.flush, HASH, lambda: node.set_xattr("user.two", b"2"))
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await here.sent()
 
     shown = await (await there.node(FILE)).xattrs()
@@ -892,11 +832,10 @@ async def test_a_version_that_went_before_it_was_read_is_replaced_by_the_new_one
 
 async def test_conflicting_writes_keep_both_and_say_so(world: World, here: Host, there: Host) -> None:
     await here.write(FILE, "base")
-    theirs = await there.open(FILE, OpenMode(write=True))
+    theirs = await there.open(FILE, EDIT)
     await here.write(FILE, "from here")
     await theirs.write(0, b"from there")
-    await theirs.flush()
-    await theirs.release()
+    await close(theirs)
 
     found = await world.bucket("alpha/")
     line = json.loads(there.errors.conflicts())
@@ -910,7 +849,7 @@ async def test_conflicting_writes_keep_both_and_say_so(world: World, here: Host,
 
 async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(world: World, here: Host, there: Host) -> None:
     await here.write(FILE, "base")
-    theirs = await there.open(FILE, OpenMode(write=True))
+    theirs = await there.open(FILE, EDIT)
     await here.write(FILE, "from here")
     for offset, data in ((0, b"from there"), (10, b" and more")):
         await theirs.write(offset, data)
@@ -947,7 +886,7 @@ async def test_the_same_bytes_from_two_hosts_are_no_conflict(world: World, here:
 
 async def test_an_edit_wins_over_a_removal(world: World, here: Host, there: Host) -> None:
     await here.write(FILE, "base")
-    theirs = await there.open(FILE, OpenMode(write=True))
+    theirs = await there.open(FILE, EDIT)
     await here.unlink(FILE)
     await theirs.write(4, b" and more")
     await theirs.flush()
@@ -963,10 +902,8 @@ async def test_a_file_removed_by_the_other_host_is_not_found_and_a_held_one_stal
     await there.unlink(FILE)
     await world.settle()
 
-    with pytest.raises(errors.NotFound):
-        await here.node(FILE)
-    with pytest.raises(errors.Stale):
-        await node.attrs()
+    await refused(errors.NotFound, here.node(FILE))
+    await refused(errors.Stale, node.attrs())
 
 
 async def test_a_file_read_while_the_other_host_removes_it_stays_readable(
@@ -982,8 +919,7 @@ async def test_a_file_read_while_the_other_host_removes_it_stays_readable(
 
 async def test_an_unlink_does_not_remove_what_it_never_saw(world: World, here: Host, there: Host) -> None:
     """A new file of ours that was not saved yet is dropped; the file the other host made meanwhile stays."""
-    handle = await here.open(FILE, WRITE)
-    await handle.write(0, b"mine")
+    _handle = await here.begin(FILE, b"mine")
     await there.write(FILE, "theirs")
 
     await here.unlink(FILE)
@@ -1000,8 +936,7 @@ async def test_a_failed_close_keeps_the_bytes_and_the_next_one_saves_them(
 ) -> None:
     if existing:
         await here.write(FILE, "old")
-    handle = await here.open(FILE, OpenMode(read=False, write=True, truncate=True))
-    await handle.write(0, b"new")
+    handle = await here.begin(FILE, b"new", REPLACE)
     with full_disk(here), pytest.raises(errors.NoSpace):
         await handle.flush()
     assert await here.read(FILE) == b"new"
@@ -1127,8 +1062,7 @@ async def test_draining_waits_for_the_room_that_uploads_leave(
         return save(*arguments, **named)
 
     monkeypatch.setattr(replica.journal, "put", full)
-    with pytest.raises(errors.NoSpace):
-        await here.write("alpha/folder/late", "late")
+    await refused(errors.NoSpace, here.write("alpha/folder/late", "late"))
 
     here.store.blackhole = False
     assert await here.root.drain() == []
@@ -1136,8 +1070,7 @@ async def test_draining_waits_for_the_room_that_uploads_leave(
 
 
 async def test_draining_returns_what_is_refused_for_good(world: World, here: Host) -> None:
-    with pytest.raises(errors.NotText):
-        await here.write("alpha/live/x.md", b"\xff")
+    await refused(errors.NotText, here.write("alpha/live/x.md", b"\xff"))
 
     assert await here.root.drain() == ["alpha/live/x.md"]
 

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
-from hosts import WRITE
+from hosts import WRITE, Host, World, close
 
+from livememfs.errors import LiveMemError
 from livememfs.memories import storing as memories
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
@@ -21,11 +22,6 @@ from livememfs.recall.turn.told import ToldSessions
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.root import Root
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-
-    from livememfs.errors import LiveMemError
 
 TOKEN = "gh" + "p_" + "aB3" * 12
 SECRET = "the moon is hollow"
@@ -69,14 +65,12 @@ async def test_what_is_closed_is_stored_without_what_is_private(world: World, he
 async def test_the_descriptor_that_wrote_sees_its_bytes_and_each_later_save_is_redacted(
     world: World, here: Host, folder: str
 ) -> None:
-    handle = await here.open(f"alpha/{folder}/plan", WRITE)
-    await handle.write(0, TEXT.encode())
+    handle = await here.begin(f"alpha/{folder}/plan", TEXT.encode())
     await handle.flush()
 
     assert await handle.read(0, 1_000) == TEXT.encode()
     await handle.write(len(TEXT), b"more\n")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     held = await everything(world, here)
     assert PUBLIC + "more\n" in held
     assert SECRET not in held
@@ -113,8 +107,7 @@ async def test_drafts_of_notes_and_memories_are_kept_without_what_is_private(
     world: World, here: Host, folder: str
 ) -> None:
     for name in ("plan", ".plan.swp"):  # an editor's own file too
-        handle = await here.open(f"alpha/{folder}/{name}", WRITE)
-        await handle.write(0, TEXT.encode())
+        _handle = await here.begin(f"alpha/{folder}/{name}", TEXT.encode())
 
     await here.root.keep_drafts()
 
@@ -125,8 +118,7 @@ async def test_drafts_of_notes_and_memories_are_kept_without_what_is_private(
 
 
 async def test_drafts_of_ordinary_files_are_kept_as_they_are(world: World, here: Host) -> None:
-    handle = await here.open("alpha/notes.txt", WRITE)
-    await handle.write(0, TEXT.encode())
+    _handle = await here.begin("alpha/notes.txt", TEXT.encode())
 
     await here.root.keep_drafts()
 
@@ -134,8 +126,7 @@ async def test_drafts_of_ordinary_files_are_kept_as_they_are(world: World, here:
 
 
 async def test_a_draft_that_did_not_change_is_not_looked_at_again(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = await here.open("alpha/live/plan", WRITE)
-    await handle.write(0, TEXT.encode())
+    handle = await here.begin("alpha/live/plan", TEXT.encode())
     calls = _counted(monkeypatch, "redact_file")
 
     await here.root.keep_drafts()
@@ -224,8 +215,7 @@ async def test_two_private_names_are_two_files_and_digits_tell_nothing_of_either
 
 
 async def test_rules_are_sealed_without_what_is_private_and_their_draft_has_none(world: World, here: Host) -> None:
-    handle = await here.open("alpha/_rules.md", WRITE)
-    await handle.write(0, TEXT.encode())
+    handle = await here.begin("alpha/_rules.md", TEXT.encode())
     await here.root.keep_drafts()
     drafted = await everything(world, here)
     await handle.flush()

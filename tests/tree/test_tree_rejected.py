@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from hosts import READ, SPACE, WRITE, Host, World
+from hosts import READ, SPACE, WRITE, Host, World, refused
 
 from livememfs import errors
 from livememfs.llm.client import OpenAIChat
@@ -170,16 +170,15 @@ async def test_kept_replies_are_files_and_nobody_can_change_them(here: Host) -> 
     attrs = await here.attrs(path)
     assert (attrs.size, attrs.mode) == (len(await here.read(path)), 0o400)
     folder = await here.folder(FOLDER)
-    for attempt in (
+    await refused(
+        errors.ReadOnly,
         here.open(path, WRITE),
         here.open(f"{FOLDER}/new", WRITE),
         folder.unlink(name),
         folder.mkdir("x", 0o755, NOBODY),
         folder.rename(name, folder, "y"),
         (await here.node(path)).change(AttrChange(mode=0o777), NOBODY),
-    ):
-        with pytest.raises(errors.ReadOnly):
-            await attempt
+    )
 
 
 async def test_a_reply_that_went_while_its_name_was_known_is_not_found(here: Host, world: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hosts import WRITE, Host, World
+from hosts import WRITE, Host, World, refused
 
 from livememfs import errors
 from livememfs.tree.node import AttrChange, Caller
@@ -21,8 +21,7 @@ async def test_a_place_is_made_and_removed_and_never_reaches_the_bucket(above: s
         for name in NAMES:
             await here.mkdir(above + name)
             assert (await here.attrs(above + name)).kind == "directory"
-            with pytest.raises(errors.AlreadyExists):
-                await here.mkdir(above + name)
+            await refused(errors.AlreadyExists, here.mkdir(above + name))
         assert await here.names(above) == names
         for name in NAMES:
             await here.rmdir(above + name)
@@ -42,42 +41,31 @@ async def test_nothing_can_be_put_into_a_place(here: Host) -> None:
     await here.write("alpha/live/note", "We chose S3.")
     live = await here.folder("alpha/live")
 
-    with pytest.raises(errors.ReadOnly, match="sandbox"):
-        await here.write("alpha/live/.git/config", "x")
-    with pytest.raises(errors.ReadOnly):
-        await here.mkdir("alpha/live/.git/hooks")
-    with pytest.raises(errors.ReadOnly):
-        await live.rename("note", place, "note")
+    await refused(errors.ReadOnly, here.write("alpha/live/.git/config", "x"), match="sandbox")
+    await refused(errors.ReadOnly, here.mkdir("alpha/live/.git/hooks"), live.rename("note", place, "note"))
     await place.change(AttrChange(mode=0o500), Caller())
     assert await here.names("alpha/live/.git") == []
 
 
 @pytest.mark.parametrize("above", ABOVE[1:])
 async def test_other_directories_are_refused_as_before(above: str, here: Host) -> None:
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(f"{above}folder")
-    with pytest.raises(errors.NotPermitted):
-        await here.rmdir(f"{above}.git")
+    await refused(errors.NotPermitted, here.mkdir(f"{above}folder"), here.rmdir(f"{above}.git"))
 
 
 async def test_names_that_mean_something_are_not_taken(here: Host) -> None:
     for path in (".livememfs", "alpha/memories/.by"):
-        with pytest.raises(errors.AlreadyExists):
-            await here.mkdir(path)
-    with pytest.raises(errors.NameTooLong):
-        await here.mkdir("." + "x" * 255)
+        await refused(errors.AlreadyExists, here.mkdir(path))
+    await refused(errors.NameTooLong, here.mkdir("." + "x" * 255))
 
 
 async def test_a_draft_keeps_its_name(here: Host) -> None:
     await here.open("alpha/live/.git", WRITE)
 
-    with pytest.raises(errors.AlreadyExists):
-        await here.mkdir("alpha/live/.git")
+    await refused(errors.AlreadyExists, here.mkdir("alpha/live/.git"))
 
 
 async def test_places_are_few(here: Host) -> None:
     for number in range(MOST):
         await here.mkdir(f".{number}")
 
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(".more")
+    await refused(errors.NotPermitted, here.mkdir(".more"))

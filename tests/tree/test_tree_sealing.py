@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from hosts import Host, World, refused
 
 from livememfs import errors
 from livememfs.memories.notes import write_note
 from livememfs.memories.storing import remember
 from livememfs.records.metadata import META_MODE, META_MTIME, META_NAME, META_OP, META_SHA256
-from livememfs.records.sealing import MemoryForm, NoteForm
+from livememfs.records.sealing import Form, MemoryForm, NoteForm
+from livememfs.store.base import ObjectInfo
 from livememfs.tree.node import NOBODY, AttrChange
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-
-    from livememfs.records.sealing import Form
-    from livememfs.store.base import ObjectInfo
 
 TOKEN = "gh" + "p_" + "aB3" * 12
 FORMS = [NoteForm(), *map(MemoryForm, ("memories", "self", "goals"))]
@@ -60,8 +54,7 @@ async def test_a_text_without_a_word_is_a_draft_in_a_file_and_refused_in_a_call(
 ) -> None:
     path = f"alpha/{form.folder}/later"
     await here.write(path, text)
-    with pytest.raises(errors.BadRequest, match=f"there is nothing in the {form.noun}"):
-        await call(here, world, form, text)
+    await refused(errors.BadRequest, call(here, world, form, text), match=f"there is nothing in the {form.noun}")
 
     assert await stored(world, form) == {}
     assert await here.read(path) == text.encode()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from captured import EVENTS, MINE, PROMPTS, SESSIONS, STOP, Mount
-from hosts import APPEND, EDIT, REPLACE, SPACE, WRITE, Host, World
+from hosts import APPEND, EDIT, REPLACE, SPACE, WRITE, Host, World, close, refused
 
 from livememfs import errors
 from livememfs.observing.capture import EMPTY
@@ -41,13 +41,11 @@ async def test_mkdir_begins_a_session(mount: Mount, world: World) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "é", ".x", "x.", "x" * 65, "a:b", "-"])
 async def test_a_name_that_could_be_no_key_begins_none(mount: Mount, name: str) -> None:
-    with pytest.raises(errors.InvalidName, match="up to 64"):
-        await mount.host.mkdir(f"{SESSIONS}/{name}")
+    await refused(errors.InvalidName, mount.host.mkdir(f"{SESSIONS}/{name}"), match="up to 64")
 
 
 async def test_a_session_that_is_there_is_not_begun_again(mount: Mount) -> None:
-    with pytest.raises(errors.AlreadyExists):
-        await mount.host.mkdir(MINE)
+    await refused(errors.AlreadyExists, mount.host.mkdir(MINE))
 
 
 async def test_what_the_observer_writes_cannot_be_written_by_hand(mount: Mount, world: World) -> None:
@@ -67,8 +65,7 @@ async def test_what_the_observer_writes_cannot_be_written_by_hand(mount: Mount, 
             await change
         assert isinstance(caught.value, errors.ReadOnly | errors.NotPermitted), caught.value
     assert await host.read(f"{MINE}/summary.md") == b"## Completed\n\nall\n"
-    with pytest.raises(errors.NotPermitted):
-        await host.write(f"{SESSIONS}/file", "x")
+    await refused(errors.NotPermitted, host.write(f"{SESSIONS}/file", "x"))
 
 
 async def test_a_summary_may_be_forgotten(mount: Mount, world: World) -> None:
@@ -136,8 +133,7 @@ async def test_a_file_stays_visible_and_is_one_event_however_it_is_written(mount
     await handle.flush()
     await handle.write(17, b'"output": "x"}')
     await handle.flush()
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
     assert [one.output for one in mount.events()] == ["x"]
     assert await mount.host.read(f"{EVENTS}/e.json") == b'{"tool": "Edit", "output": "x"}'
@@ -163,11 +159,9 @@ async def test_a_temporary_file_is_an_event_when_it_gets_its_name(mount: Mount, 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b'{"output": "\xff"}', b"text \xc3"])
 async def test_what_is_no_utf_8_is_refused_once_when_it_is_closed(mount: Mount, data: bytes) -> None:
-    handle = await mount.host.open(f"{EVENTS}/e.json", WRITE)
-    await handle.write(0, data)
+    handle = await mount.host.begin(f"{EVENTS}/e.json", data)
 
-    with pytest.raises(errors.NotText, match="UTF-8"):
-        await handle.flush()
+    await refused(errors.NotText, handle.flush(), match="UTF-8")
     await handle.release()
 
     assert mount.rows() == []
@@ -183,12 +177,9 @@ async def test_an_empty_file_is_no_event(mount: Mount) -> None:
 async def test_events_have_no_folders_and_leave_for_nowhere(mount: Mount) -> None:
     await mount.host.write(f"{EVENTS}/e", "x")
 
-    with pytest.raises(errors.NotPermitted):
-        await mount.host.mkdir(f"{EVENTS}/folder")
-    with pytest.raises(errors.LiveMemError):
-        await mount.host.rename(f"{EVENTS}/e", f"{SPACE}/e")
-    with pytest.raises(errors.NotFound):
-        await mount.host.unlink(f"{EVENTS}/nothing")
+    await refused(errors.NotPermitted, mount.host.mkdir(f"{EVENTS}/folder"))
+    await refused(errors.LiveMemError, mount.host.rename(f"{EVENTS}/e", f"{SPACE}/e"))
+    await refused(errors.NotFound, mount.host.unlink(f"{EVENTS}/nothing"))
 
 
 # --- prompts.ndjson ----------------------------------------------------------------------------------------------
@@ -226,8 +217,7 @@ async def test_prompts_are_read_as_the_bucket_has_them_and_bytes_that_are_no_tex
     await mount.put(PROMPTS, b'{"prompt": "x"}\n')
 
     assert await mount.host.read(PROMPTS) == b'{"prompt": "x"}\n'
-    with pytest.raises(errors.NotText):
-        await mount.host.write(PROMPTS, b"\xff\n", APPEND)
+    await refused(errors.NotText, mount.host.write(PROMPTS, b"\xff\n", APPEND))
 
 
 # --- .stop -------------------------------------------------------------------------------------------------------
@@ -238,8 +228,7 @@ async def touch(host: Host) -> None:
     handle = await host.open(STOP, WRITE)
     node = await host.node(STOP)
     await node.change(AttrChange(mtime_ns=1), Caller())
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
 
 async def test_a_touch_is_one_stop_and_asks_for_what_was_given_up(mount: Mount) -> None:

@@ -6,38 +6,30 @@ import errno
 import json
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
-from hosts import full_disk
+from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, full_disk, refused, unreachable
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.testing.store import Fault
-from livememfs.tree.node import NOBODY, AttrChange, File, Handle, OpenMode
+from livememfs.tree.node import NOBODY, AttrChange, File, Handle
 
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
-
-WRITE = OpenMode(read=False, write=True)
 WRITING = {
     "write": WRITE,
-    "read and write": OpenMode(write=True),
-    "append": OpenMode(read=False, write=True, append=True),
-    "truncate": OpenMode(read=False, write=True, truncate=True),
+    "read and write": EDIT,
+    "append": APPEND,
+    "truncate": REPLACE,
 }
 RULES = "# Rules\n\n### progress.md\n- Done\n"
 CONTROL = "alpha/.consolidate"
 WAIT = "alpha/.consolidate.wait"
 
 Attempt = Callable[["Host", str], Awaitable[object]]
-
-
-def unreachable() -> errors.Unreachable:
-    return errors.Unreachable("reset", endpoint="the bucket")
 
 
 async def all_of(handle: Handle, size: int = 65_536) -> bytes:
@@ -99,13 +91,11 @@ async def test_a_space_made_by_another_host_shows(world: World, here: Host, ther
 
 @pytest.mark.parametrize("name", ["Beta", "search", "_system", "-x", "a b", "x" * 64, "é"])
 async def test_names_that_no_space_can_have_are_refused(here: Host, name: str) -> None:
-    with pytest.raises(errors.InvalidName):
-        await here.mkdir(name)
+    await refused(errors.InvalidName, here.mkdir(name))
 
 
 async def test_a_space_is_made_once(here: Host) -> None:
-    with pytest.raises(errors.AlreadyExists):
-        await here.mkdir("alpha")
+    await refused(errors.AlreadyExists, here.mkdir("alpha"))
 
 
 async def test_two_hosts_making_the_same_space_at_once_share_it_and_one_hears_so(here: Host, there: Host) -> None:
@@ -113,20 +103,18 @@ async def test_two_hosts_making_the_same_space_at_once_share_it_and_one_hears_so
         assert not await host.exists("beta")
     await here.mkdir("beta")
 
-    with pytest.raises(errors.AlreadyExists):
-        await there.mkdir("beta")
+    await refused(errors.AlreadyExists, there.mkdir("beta"))
 
 
 async def test_the_root_takes_nothing_but_spaces(here: Host) -> None:
     await here.write("alpha/plain.txt", "x")
-    with pytest.raises(errors.NotPermitted):
-        await here.write("file.txt", "x")
-    with pytest.raises(errors.NotPermitted):
-        await here.symlink("link", "alpha")
-    with pytest.raises(errors.NotPermitted):
-        await here.rename("alpha", "beta")
-    with pytest.raises(errors.NotPermitted):
-        await here.rename("alpha/plain.txt", "file.txt")
+    await refused(
+        errors.NotPermitted,
+        here.write("file.txt", "x"),
+        here.symlink("link", "alpha"),
+        here.rename("alpha", "beta"),
+        here.rename("alpha/plain.txt", "file.txt"),
+    )
     assert await here.names("") == [".livememfs", "alpha", "search"]
 
 
@@ -136,8 +124,7 @@ async def test_internal_prefixes_are_hidden_and_others_are_ordinary_directories(
 
     assert await here.names("") == [".livememfs", "alpha", "photos", "search", "top.txt"]
     for hidden in ("_system", "_system/tokens.json"):
-        with pytest.raises(errors.NotFound):
-            await here.node(hidden)
+        await refused(errors.NotFound, here.node(hidden))
     assert await here.read("photos/cat.jpg") == b"bytes"
     assert await here.names("photos") == ["cat.jpg"]
 
@@ -157,8 +144,7 @@ async def test_a_space_that_holds_something_stays(world: World, here: Host, path
     await world.memory.put(path, b"text")
     before = await world.bucket()
 
-    with pytest.raises(errors.NotEmpty):
-        await here.rmdir("alpha")
+    await refused(errors.NotEmpty, here.rmdir("alpha"))
 
     assert await world.bucket() == before
 
@@ -167,8 +153,7 @@ async def test_a_space_with_a_note_that_is_not_saved_yet_stays(here: Host) -> No
     with full_disk(here), pytest.raises(errors.NoSpace):
         await here.write("alpha/live/x.md", "text")
 
-    with pytest.raises(errors.NotEmpty):
-        await here.rmdir("alpha")
+    await refused(errors.NotEmpty, here.rmdir("alpha"))
 
 
 async def test_a_space_removed_by_another_host_is_gone(
@@ -225,8 +210,7 @@ async def test_sealed_rules_meta_and_synthesis_refuse_every_change(
     here = world.host("here")
     before = await world.bucket()
 
-    with pytest.raises(errors.ReadOnly):
-        await attempt(here, f"alpha/{name}")
+    await refused(errors.ReadOnly, attempt(here, f"alpha/{name}"))
 
     assert await world.bucket() == before
 
@@ -239,8 +223,7 @@ async def test_sealed_rules_meta_and_synthesis_refuse_every_change(
 async def test_rules_that_cannot_be_sealed_stay_a_draft_to_be_mended(
     world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
 ) -> None:
-    with pytest.raises(refusal):
-        await here.write("alpha/_rules.md", data)
+    await refused(refusal, here.write("alpha/_rules.md", data))
     assert await here.read("alpha/_rules.md") == data
 
     await here.write("alpha/_rules.md", RULES)
@@ -249,8 +232,7 @@ async def test_rules_that_cannot_be_sealed_stay_a_draft_to_be_mended(
 
 async def test_rules_that_could_not_be_sealed_are_sealed_by_draining(world: World, here: Host) -> None:
     here.store.script("put", Fault(before=unreachable()))
-    with pytest.raises(errors.Unreachable):
-        await here.write("alpha/_rules.md", RULES)
+    await refused(errors.Unreachable, here.write("alpha/_rules.md", RULES))
 
     assert [file.path for file in here.root.unsaved_files()] == ["alpha/_rules.md"]
     assert await here.root.drain() == []
@@ -271,8 +253,7 @@ async def test_the_second_host_to_write_rules_is_told_and_shown_the_sealed_ones(
     await here.write("alpha/_rules.md", RULES)
     await late.write(0, b"# other rules\n")
 
-    with pytest.raises(errors.ReadOnly):
-        await late.flush()
+    await refused(errors.ReadOnly, late.flush())
     await late.release()
 
     await world.settle()
@@ -337,8 +318,7 @@ async def test_the_bank_shows_its_files_and_not_its_sentinel(here: Host, bank: s
     assert await here.names(f"{bank}/folder") == ["file.md"]
     assert await here.read(f"{bank}/progress.md") == b"# Progress\n"
     assert (await here.attrs(f"{bank}/progress.md")).size == 11
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{bank}/.keep")
+    await refused(errors.NotFound, here.node(f"{bank}/.keep"))
 
 
 async def test_a_bank_file_rewritten_while_it_is_open_is_never_mixed(
@@ -362,12 +342,12 @@ async def test_a_bank_file_rewritten_while_it_is_open_is_never_mixed(
 @pytest.mark.parametrize("name", ["_ledger", ".keep", "_changes", "_index"])
 async def test_names_that_are_reserved_in_a_space_stay_free(world: World, here: Host, name: str) -> None:
     await here.write("alpha/own.txt", "x")
-    with pytest.raises(errors.NotPermitted):
-        await here.write(f"alpha/{name}", "x")
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(f"alpha/{name}")
-    with pytest.raises(errors.NotPermitted):
-        await here.rename("alpha/own.txt", f"alpha/{name}")
+    await refused(
+        errors.NotPermitted,
+        here.write(f"alpha/{name}", "x"),
+        here.mkdir(f"alpha/{name}"),
+        here.rename("alpha/own.txt", f"alpha/{name}"),
+    )
     await world.memory.put(f"alpha/{name}", b"x")
     assert name not in await world.host("other").names("alpha")
 
@@ -375,14 +355,13 @@ async def test_names_that_are_reserved_in_a_space_stay_free(world: World, here: 
 @pytest.mark.parametrize("name", ["live", "bank", "README.md", ".consolidate", ".consolidate.wait"])
 async def test_what_belongs_to_a_space_cannot_be_removed_or_replaced(here: Host, name: str) -> None:
     await here.write("alpha/own.txt", "x")
-    with pytest.raises(errors.ReadOnly):
-        await here.unlink(f"alpha/{name}")
-    with pytest.raises(errors.ReadOnly):
-        await here.rmdir(f"alpha/{name}")
-    with pytest.raises(errors.ReadOnly):
-        await here.rename("alpha/own.txt", f"alpha/{name}")
-    with pytest.raises(errors.ReadOnly):
-        await here.rename(f"alpha/{name}", "alpha/other")
+    await refused(
+        errors.ReadOnly,
+        here.unlink(f"alpha/{name}"),
+        here.rmdir(f"alpha/{name}"),
+        here.rename("alpha/own.txt", f"alpha/{name}"),
+        here.rename(f"alpha/{name}", "alpha/other"),
+    )
     assert await here.exists(f"alpha/{name}")
 
 
@@ -408,17 +387,13 @@ async def test_the_same_names_are_ordinary_outside_a_space(here: Host) -> None:
 async def test_computed_files_are_readable_and_read_only(here: Host, path: str) -> None:
     node = await file_at(here, path)
 
-    handle = await node.open(OpenMode(), NOBODY)
+    handle = await node.open(READ, NOBODY)
 
     assert handle.direct
     assert (await node.attrs()).volatile
     for mode in WRITING.values():
-        with pytest.raises(errors.ReadOnly):
-            await node.open(mode, NOBODY)
-    with pytest.raises(errors.ReadOnly):
-        await node.change(AttrChange(size=0), NOBODY)
-    with pytest.raises(errors.ReadOnly):
-        await node.set_xattr("user.mine", b"x")
+        await refused(errors.ReadOnly, node.open(mode, NOBODY))
+    await refused(errors.ReadOnly, node.change(AttrChange(size=0), NOBODY), node.set_xattr("user.mine", b"x"))
 
 
 async def test_the_readme_is_the_same_each_time_and_has_its_size(here: Host) -> None:
@@ -445,8 +420,7 @@ async def test_the_state_directory_tells_how_the_mount_is_doing(here: Host) -> N
         "origin": "local",
     }
     assert await here.read(".livememfs/conflicts.ndjson") == b""
-    with pytest.raises(errors.ReadOnly):
-        await here.write(".livememfs/new", "x")
+    await refused(errors.ReadOnly, here.write(".livememfs/new", "x"))
 
 
 async def test_waiting_for_an_empty_journal_ends_at_once(here: Host) -> None:
@@ -476,8 +450,7 @@ async def test_waiting_for_the_journal_fails_with_the_reason_when_the_bucket_ref
     here.store.plan = lambda asked, _: Fault(before=errors.Denied(key=asked.key)) if asked.verb == "put" else None
     await here.write("alpha/file", "text")
 
-    with pytest.raises(errors.LiveMemError, match="denies access"):
-        await here.read(".livememfs/journal.wait")
+    await refused(errors.LiveMemError, here.read(".livememfs/journal.wait"), match="denies access")
 
 
 # --- control files -----------------------------------------------------------------------------------------------
@@ -495,8 +468,7 @@ async def lines_of(host: Host) -> list[dict[str, Any]]:
 
 async def test_an_open_for_writing_is_one_touch(here: Host, autojump_clock: Clock) -> None:
     handle = await here.open(CONTROL, WRITE)
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
     assert runs(here) == 1
 
@@ -551,12 +523,11 @@ async def test_options_are_taken_from_what_is_written(world: World, here: Host, 
     await here.write("alpha/live/progress.md", "the tests pass\n")
     before = await world.notes()
     assert ".consolidate.diff" not in await here.names("alpha")
-    handle = await here.open(CONTROL, OpenMode(read=False, write=True, truncate=True))
+    handle = await here.open(CONTROL, REPLACE)
     await handle.flush()
     await handle.write(0, b'{"dry_run"')
     await handle.write(10, b": true}\n")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
     lines = await lines_of(here)
 
@@ -584,8 +555,7 @@ async def test_a_request_without_end_is_refused(here: Host) -> None:
     for _ in range(16):
         await handle.write(0, b" " * 4_096)
 
-    with pytest.raises(errors.BadRequest):
-        await handle.write(0, b" ")
+    await refused(errors.BadRequest, handle.write(0, b" "))
 
 
 async def test_a_cancel_ends_what_waits_and_asks_for_nothing(here: Host, autojump_clock: Clock) -> None:
@@ -596,8 +566,7 @@ async def test_a_cancel_ends_what_waits_and_asks_for_nothing(here: Host, autojum
 
     handle = await control.open(WRITE, NOBODY)
     await handle.write(0, b'{"cancel": true}')
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await trio.sleep(1)
 
     assert runs(here) == 1
@@ -621,7 +590,7 @@ async def test_waiting_streams_about_a_line_a_second_until_the_run_ends(here: Ho
     node = await file_at(here, WAIT)
     here.store.latency("*", 4)
     here.consolidations.touch("alpha")
-    handle = await node.open(OpenMode(), NOBODY)
+    handle = await node.open(READ, NOBODY)
     arrived: list[tuple[float, dict[str, Any]]] = []
     while line := await handle.read(0, 65_536):
         arrived.append((trio.current_time(), json.loads(line)))
@@ -644,7 +613,7 @@ async def test_a_wait_is_for_the_touches_before_it_only(here: Host, autojump_clo
     wait = await file_at(here, WAIT)
     here.store.latency("*", 1)
     here.consolidations.touch("alpha")
-    handle = await wait.open(OpenMode(), NOBODY)
+    handle = await wait.open(READ, NOBODY)
     await trio.sleep(0.5)
     here.consolidations.touch("alpha")
 
@@ -657,7 +626,7 @@ async def test_a_failed_run_ends_the_read_with_an_error_after_the_reason(here: H
     node = await file_at(here, WAIT)
     here.store.fail_all = unreachable()
     here.consolidations.touch("alpha")
-    handle = await node.open(OpenMode(), NOBODY)
+    handle = await node.open(READ, NOBODY)
     text = b""
 
     async def cat() -> None:
@@ -681,7 +650,7 @@ async def test_a_space_just_made_stays_usable_while_the_store_is_away(
     await here.mkdir("fresh")
     await here.names("fresh/live")
     await world.settle()
-    here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    here.store.fail_all = unreachable()
     here.prompt = False
 
     await here.write("fresh/live/todo.md", "call back")

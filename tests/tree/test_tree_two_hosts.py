@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hosts import APPEND, READ, WRITE, Host, World, read_all
+from hosts import APPEND, READ, WRITE, Host, World, close, read_all, refused
 from trio.abc import Clock
 
 from livememfs import errors
@@ -56,8 +56,7 @@ async def test_both_edits_of_one_version_survive(world: World, between: Callable
 
     await between(one, "alpha/f")
     await mine.write(0, b"from me")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     kept = await world.bucket("alpha/f")
     assert kept.pop("") == b"from the other\n"
@@ -90,8 +89,7 @@ async def test_both_hosts_additions_to_one_note_survive(world: World) -> None:
     await other.write(f"alpha/live/{name}", "from the other\n", APPEND)
 
     await mine.write(0, b"from me\n")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     [text] = (await world.notes()).values()
     assert text.endswith(b"we chose S3\nfrom the other\nfrom me\n")
@@ -105,8 +103,7 @@ async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: 
 
     await one.rename("alpha/f", "alpha/g")
     await mine.write(0, b"from me")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     found = await world.bucket("alpha/")
     assert (found["f"], found["g"]) == (b"from the other\n", b"from me")
@@ -134,8 +131,7 @@ async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(worl
         handle = await one.open(path, WRITE)
         await handle.flush()
         await touch(one, path)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
         await one.sent()
 
         assert (await other.attrs(path)).mtime_ns == 10**18
@@ -204,7 +200,6 @@ async def test_a_space_that_another_host_makes_during_a_look_is_never_taken_for_
         return found
 
     monkeypatch.setattr(world.here.replica.names, "listing", made_right_after)
-    with pytest.raises(errors.NotFound):
-        await root.child("beta")
+    await refused(errors.NotFound, root.child("beta"))
 
     assert isinstance(await root.child("beta"), Space)

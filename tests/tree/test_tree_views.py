@@ -6,11 +6,11 @@ import posixpath
 from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import Host, World
+from hosts import Host, World, refused
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.memories.storing import id_of
@@ -18,9 +18,6 @@ from livememfs.text import frontmatter
 from livememfs.tree.node import Directory, Symlink
 from livememfs.tree.root import Root
 from livememfs.tree.space import shelf
-
-if TYPE_CHECKING:
-    from trio.abc import Clock
 
 FOLDER = "alpha/memories"
 BY = f"{FOLDER}/.by"
@@ -56,10 +53,7 @@ async def test_the_types_there_are_have_a_directory_each(here: Host) -> None:
     assert await shown(here, f"{BY}/type/fact") == {one, two}
     assert await shown(here, f"{BY}/type/decision") == {choice}
     assert await shown(here, f"{BY}/type/event") == set(), "a type without a memory is an empty directory"
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{BY}/type/poem")
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{BY}/type/fact/{choice}.md")
+    await refused(errors.NotFound, here.node(f"{BY}/type/poem"), here.node(f"{BY}/type/fact/{choice}.md"))
 
 
 async def test_a_subject_is_found_however_it_is_written(here: Host) -> None:
@@ -69,8 +63,7 @@ async def test_a_subject_is_found_however_it_is_written(here: Host) -> None:
     assert await here.names(f"{BY}/subject") == ["david", "either-or", "élise"]
     assert await shown(here, f"{BY}/subject/david") == await shown(here, f"{BY}/subject/David") == {one, two}
     assert await shown(here, f"{BY}/subject/Élise") == {two}
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{BY}/subject/nobody")
+    await refused(errors.NotFound, here.node(f"{BY}/subject/nobody"))
 
 
 async def test_weight_is_what_it_is_now_with_age_and_use(world: World, here: Host) -> None:
@@ -90,8 +83,7 @@ async def test_weight_is_what_it_is_now_with_age_and_use(world: World, here: Hos
     here.root = Root(here.context)
     assert await shown(here, f"{BY}/importance/high") == {used, who}, "who somebody is does not age"
     assert await shown(here, f"{BY}/importance/medium") == {high, ageing}
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{BY}/importance/highest")
+    await refused(errors.NotFound, here.node(f"{BY}/importance/highest"))
 
 
 async def test_what_was_made_in_the_last_six_hours_is_recent(world: World, here: Host) -> None:
@@ -110,8 +102,7 @@ async def test_what_was_made_in_the_last_six_hours_is_recent(world: World, here:
     newest = await here.attrs(f"{recent}/6h/{new}.md")
     assert newest.mtime_ns == int(datetime.fromisoformat("2026-02-20T19:00:00+00:00").timestamp()) * 10**9
     for name in ("yesterday", "6", "0h"):
-        with pytest.raises(errors.NotFound):
-            await here.node(f"{recent}/{name}")
+        await refused(errors.NotFound, here.node(f"{recent}/{name}"))
 
 
 async def test_what_has_ended_or_was_forgotten_is_in_no_view_from_that_second(world: World, here: Host) -> None:
@@ -125,14 +116,12 @@ async def test_what_has_ended_or_was_forgotten_is_in_no_view_from_that_second(wo
     for view in views:
         assert await shown(here, view) == {gone}
     assert await here.names(f"{BY}/subject") == ["david"]
-    with pytest.raises(errors.NotFound):
-        await here.node(f"{BY}/subject/mickael")
+    await refused(errors.NotFound, here.node(f"{BY}/subject/mickael"))
 
     await here.unlink(f"{FOLDER}/gone")
     for view in views:
         assert await here.names(view) == []
-        with pytest.raises(errors.NotFound):
-            await here.node(f"{view}/{gone}.md")
+        await refused(errors.NotFound, here.node(f"{view}/{gone}.md"))
     assert await here.names(f"{BY}/type") == await here.names(f"{BY}/subject") == []
 
 
@@ -196,15 +185,14 @@ async def test_views_are_of_one_folder_each(here: Host) -> None:
 async def test_nobody_changes_a_view(here: Host) -> None:
     one = await remember(here, "one")
 
-    for attempt in (
+    await refused(
+        errors.ReadOnly,
         here.unlink(f"{BY}/type/fact/{one}.md"),
         here.rename(f"{BY}/type/fact/{one}.md", f"{BY}/type/event/{one}.md"),
         here.mkdir(f"{BY}/type/poem"),
         here.symlink(f"{BY}/type/fact/x", "../../x"),
         here.write(f"{FOLDER}/.recent/x", "x"),
-    ):
-        with pytest.raises(errors.ReadOnly):
-            await attempt
+    )
 
 
 async def test_objects_that_are_no_memories_are_in_no_view(here: Host, world: World, autojump_clock: Clock) -> None:

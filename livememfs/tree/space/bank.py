@@ -7,18 +7,15 @@ because mode bits do not stop root. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.records import keys
+from livememfs.store.base import ObjectInfo
 from livememfs.tree.computed import ReadOnlyDirectory
+from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.objectfile import ObjectFile, node_of
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
 
@@ -31,9 +28,6 @@ class StoredFile(ObjectFile):
     def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo, why: str = WHY) -> None:
         super().__init__(parent, name, context, info, info.key)
         self.why = why
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
 
     def check_writable(self) -> None:
         raise self.refuse("writing")

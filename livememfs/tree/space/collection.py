@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.cache.replica import Listing
 from livememfs.memories.storing import forget, id_of
 from livememfs.records import keys
 from livememfs.records.sealing import MemoryForm
+from livememfs.store.base import ObjectInfo
+from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node
 from livememfs.tree.space.bank import StoredDirectory
 from livememfs.tree.space.links import SUFFIX as LINKS
@@ -25,11 +27,6 @@ from livememfs.tree.space.live import Live
 from livememfs.tree.space.memoryfile import MemoryFile
 from livememfs.tree.space.shelf import Shelf
 from livememfs.tree.space.views import By, Recent
-
-if TYPE_CHECKING:
-    from livememfs.cache.replica import Listing
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 HISTORY = ".history"
 WHY = "it is what a memory was; `livememfs memories restore` brings one back"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -19,12 +19,9 @@ from livememfs.runs.options import RunKind, RunOptions
 from livememfs.text.times import parse_iso
 from livememfs.tree import rejected
 from livememfs.tree.computed import BytesHandle
-from livememfs.tree.context import STATE
+from livememfs.tree.context import STATE, Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
-    from livememfs.tree.rejected import RejectedReplies
+from livememfs.tree.rejected import RejectedReplies
 
 MAX_REQUEST = 65_536
 PROGRESS_SECONDS = 1.0
@@ -136,17 +133,13 @@ class ControlHandle(Handle):
 
 
 class _WaitFile(File):
-    """A file that is read to wait for something. A subclass gives the lines, the last one of which is the result."""
+    """A file that is read to wait for something. A subclass gives the lines; the last line is the result."""
 
     __slots__ = ("context",)
-    awaited = ""
 
     def __init__(self, parent: Directory, name: str, context: Context) -> None:
         super().__init__(parent, name)
         self.context = context
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(f"it is read to wait for {self.awaited}", path=self.path)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
@@ -165,7 +158,7 @@ class Wait(_WaitFile):
     """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
 
     __slots__ = ("kind", "space")
-    awaited = "a run"
+    why = "it is read to wait for a run"
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
         super().__init__(parent, name, context)
@@ -195,27 +188,22 @@ class StreamHandle(Handle):
 
     async def read(self, offset: int, size: int) -> bytes:
         if not self.rest and not self.ended:
-            await self._next()
+            line = await anext(self.lines, None)
+            self.ended = line is None
+            if line is not None:
+                self.last, self.rest = line, (json.dumps(line, ensure_ascii=False) + "\n").encode()
         if not self.rest and self.last.get("state") in ("held", "error"):
             # Only now: the reader has the line with the reason, and then gets the failure.
             raise errors.LiveMemError(f"{self.path}: {self.last.get('reason') or 'the run failed'}")
         part, self.rest = self.rest[:size], self.rest[size:]
         return part
 
-    async def _next(self) -> None:
-        try:
-            self.last = await anext(self.lines)
-        except StopAsyncIteration:
-            self.ended = True
-        else:
-            self.rest = (json.dumps(self.last, ensure_ascii=False) + "\n").encode()
-
 
 class JournalWait(_WaitFile):
     """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open."""
 
     __slots__ = ()
-    awaited = "the bucket"
+    why = "it is read to wait for the bucket"
 
     async def lines(self) -> AsyncIterator[dict[str, Any]]:
         """A line each second, and the result at the end."""

@@ -1,26 +1,23 @@
 """`.history/<n>/` and `.why/`: what the bank was after each run, and which notes its parts came from.
 
-Owns the views; `runs/history` knows the past. Nothing is read before somebody looks at a name below these two:
-listing `.history` costs what listing any folder costs, and a size in `.why` is computed when it is asked for. An entry
-of the ledger is read once. The newest `WINDOW` runs are listed; older ones are found by their number. Every change is
-EROFS. Trio thread only.
+Owns the views; `runs/history` knows the past. Nothing is read before somebody looks at a name below these two: listing
+`.history` costs as much as listing any folder, and a size in `.why` is computed when it is asked for. An entry of the
+ledger is read once. The newest `WINDOW` runs are listed; older ones are found by their number. Every change is EROFS.
+Trio thread only.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.records import keys
+from livememfs.runs.history import History, PastBankFile
 from livememfs.runs.origins import OUTGOING_NAME, outgoing_page
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Caller, Directory, Handle, Node, OpenMode, check_name
-
-if TYPE_CHECKING:
-    from livememfs.runs.history import History, PastBankFile
-    from livememfs.tree.context import Context
 
 WINDOW = 100
 """How many runs are listed: a tool that reads every file must not read the runs of years."""
@@ -66,10 +63,7 @@ class PastBank(ReadOnlyDirectory):
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
         if name == OUTGOING_NAME and not self.folder:
-            page = await self._page()
-            if page is None:
-                raise errors.NotFound(path=self.path_of(name))
-            return page
+            return await self._outgoing()
         files = await self.history.bank_after(self.number)
         past = files.get(self.folder + name)
         if past is not None:
@@ -86,11 +80,11 @@ class PastBank(ReadOnlyDirectory):
                 nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.mtime_ns)
         return sorted(nodes.items())
 
-    async def _page(self) -> OutgoingPage | None:
-        """The page of the lines that the run took out of the bank; None without such lines."""
+    async def _outgoing(self) -> OutgoingPage:
+        """The page of the lines that the run took out of the bank. NotFound when it took none."""
         entry = await self.history.outline(self.number)
         if entry is None or not entry.outgoing:
-            return None
+            raise errors.NotFound(path=self.path_of(OUTGOING_NAME))
         return OutgoingPage(self, OUTGOING_NAME, outgoing_page(entry).encode(), self.mtime_ns)
 
     def _below(self, name: str) -> PastBank:
@@ -152,29 +146,23 @@ class WhyDirectory(ReadOnlyDirectory):
         prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
         level = await self.context.replica.names.listing(prefix)
         names = [name for name in level.objects if keys.parse(prefix + name).kind == "bank"]
-        nodes: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
+        nodes: dict[str, Node] = {name: WhyFile(self, name) for name in names}
         nodes |= {name: self._below(name) for name in level.folders}
         return sorted(nodes.items())
 
     def _below(self, name: str) -> WhyDirectory:
         return WhyDirectory(self, name, self.context, self.space, self.history, f"{self.folder}{name}/")
 
-    async def page(self, name: str) -> bytes:
-        """The page of one file. NotFound when it has gone."""
-        return (await self.history.why(f"{self.folder}{name}")).encode()
-
 
 class WhyFile(ReadOnlyFile):
     """Where one file of the bank came from."""
 
-    __slots__ = ("folder",)
+    __slots__ = ()
 
-    def __init__(self, parent: Directory, name: str, folder: WhyDirectory) -> None:
-        super().__init__(parent, name)
-        self.folder = folder
+    parent: WhyDirectory
 
     async def attrs(self) -> Attrs:
-        data = await self.folder.page(self.name)
+        data = await self.data()
         return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=0, version=zlib.crc32(data), volatile=True)
 
     def listed_attrs(self) -> Attrs:
@@ -182,4 +170,5 @@ class WhyFile(ReadOnlyFile):
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=0, volatile=True)
 
     async def data(self) -> bytes:
-        return await self.folder.page(self.name)
+        """The page. NotFound when the file has gone."""
+        return (await self.parent.history.why(f"{self.parent.folder}{self.name}")).encode()

@@ -32,9 +32,7 @@ class RelationLink(ComputedLink):
     """A link that somebody made."""
 
     __slots__ = ()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it is a line in a memory's front matter")
+    rule = "it is a line in a memory's front matter"
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Owner and times are accepted and not kept: `mv` and `cp -a` set them."""
@@ -44,14 +42,12 @@ class LinksDirectory(Directory):
     """The links of one memory. The directory's name, without the ending, is a name of that memory."""
 
     __slots__ = ("_relations", "collection")
+    rule = "it has one directory for each relation"
 
     def __init__(self, collection: Collection, name: str) -> None:
         super().__init__(collection, name)
         self.collection = collection
         self._relations = {relation: RelationDirectory(self, relation) for relation in RELATIONS}
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it has one directory for each relation")
 
     async def stored(self) -> str:
         """The name of the memory's object. NotFound."""
@@ -78,14 +74,12 @@ class RelationDirectory(Directory):
     """The links of one memory by one relation, which is the directory's name."""
 
     __slots__ = ("_made", "links")
+    rule = "it holds links to memories, made with ln -s"
 
     def __init__(self, links: LinksDirectory, relation: str) -> None:
         super().__init__(links, relation)
         self.links = links
         self._made: WeakValueDictionary[str, RelationLink] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds links to memories, made with ln -s")
 
     async def attrs(self) -> Attrs:
         return await self.links.attrs()
@@ -165,6 +159,6 @@ class RelationDirectory(Directory):
         target = f"{ABOVE}{folder}{memory.name}"
         node = self._made.get(name)
         if node is None:
-            node = self._made[name] = RelationLink(self, name)
+            node = self._made[name] = RelationLink(self, name, why="")
         node.point_to(target, nanoseconds(memory.created))
         return node

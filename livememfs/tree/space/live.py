@@ -8,27 +8,22 @@ that stay on this machine (drafts, editors' litter). `editing` has the steps by 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, suppress
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.cache.listing import Heard
+from livememfs.cache.replica import Listing
 from livememfs.records import keys, names
 from livememfs.records.metadata import META_NAME
 from livememfs.records.sealing import Form, says_nothing
+from livememfs.store.base import ObjectInfo
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.objectfile import node_of
 from livememfs.tree.sandbox import Places
 from livememfs.tree.space import editing
 from livememfs.tree.space.note import NoteFile
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from livememfs.cache.listing import Heard
-    from livememfs.cache.replica import Listing
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 
 class KnownNotes:
@@ -88,7 +83,7 @@ class KnownNotes:
 class Live(Directory):
     """The notes of one space."""
 
-    __slots__ = ("_places", "context", "form", "known", "prefix", "space")
+    __slots__ = ("_places", "context", "form", "known", "prefix", "rule", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str, form: Form) -> None:
         super().__init__(parent, form.folder)
@@ -96,11 +91,9 @@ class Live(Directory):
         self.form = form
         self.prefix = f"{space}/{form.folder}/"
         self.space = space
+        self.rule = f"{form.folder}/ holds files only, directly"
         self.known = KnownNotes()
         self._places = Places(self)
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder itself are accepted and not kept: it is the space's."""

@@ -96,10 +96,13 @@ class NoteFile(ObjectFile):
         with pending_attrs(self) as attrs:
             info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
-        self._tell(sealed.replaced)
-        self._settle(info, as_stored=body is self.body and raw == sealed.data)
+        self._report_private(sealed.replaced)
+        if body is not self.body or raw != sealed.data:
+            self.body = Body(info)  # the next `open` gets the bytes of the bucket, the writer keeps those that it wrote
+        self.parks = None
+        self.live.known.sealed(self)
 
-    def _tell(self, kinds: tuple[str, ...]) -> None:
+    def _report_private(self, kinds: tuple[str, ...]) -> None:
         """Tell the writer which kinds of private text were replaced, if any were."""
         if kinds:
             self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
@@ -111,13 +114,6 @@ class NoteFile(ObjectFile):
     @property
     def draft_path(self) -> str:
         return privacy.redact(self.path).text
-
-    def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
-        """Let the next `open` get the bytes of the bucket. The writer's descriptor keeps those that it wrote."""
-        if not as_stored:
-            self.body = Body(info)
-        self.parks = None
-        self.live.known.sealed(self)
 
     def _move(self, body: Body, key: str) -> None:
         """Move the object to the key that its new version needs."""
@@ -144,9 +140,8 @@ class NoteFile(ObjectFile):
         form, prefix = self.live.form, self.live.prefix
         if form.uid_of(self.name) and is_public(self.name):
             return prefix + self.name
-        order = 0
-        if sealed.at is not None:
-            order = self.context.replica.order.next(self.live.space, sealed.at, self.context.clock.now())
+        orders, now = self.context.replica.order, self.context.clock.now()
+        order = orders.next(self.live.space, sealed.at, now) if sealed.at is not None else 0
         return self._first_free(lambda uid: prefix + sealed.named(uid), self.written, order)
 
     def _first_free(self, key_of: Callable[[str], str], written: str, order: int) -> str:
@@ -173,7 +168,7 @@ class NoteFile(ObjectFile):
             if self.body.info is not None and self.body.info.etag == info.etag:
                 self.body.info = info
             self.key, self.name = info.key, info.key.rpartition("/")[2]
-        self._tell(redacted_name(written).found)
+        self._report_private(redacted_name(written).found)
 
     def _key_for(self, written: str) -> str:
         """The key of a stored note that is from now on called `written`."""

@@ -7,14 +7,15 @@ of the bucket needs are refused, so that no ordinary file ever takes one of them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
-from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
+from livememfs.store.base import ObjectInfo
+from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
+from livememfs.tree.context import Context
 from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import Caller, Directory, File, Node
 from livememfs.tree.objectfile import ObjectFile, node_of
@@ -30,10 +31,6 @@ from livememfs.tree.space.rules import RulesFile
 from livememfs.tree.space.search import NAME as SEARCH
 from livememfs.tree.space.search import SearchDirectory
 from livememfs.tree.space.sessions import SessionsDirectory
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 README = "README.md"
 DIFF = f"{CONTROLS['consolidation']}.diff"
@@ -70,7 +67,7 @@ class Space(PlainDirectory):
             keys.BANK: bank,
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
-            CONTEXT: CostlyFile(self, CONTEXT, context, self._page, self._last_page),
+            CONTEXT: ComputedFile(self, CONTEXT, context, self._page, self._last_page),
             RECALL: RecallExchange(self, RECALL, context, space),
             HOOKS: self._hooks(),
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),

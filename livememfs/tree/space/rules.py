@@ -6,19 +6,14 @@ change after that (EROFS), and to keep what is private. Trio thread only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from livememfs import errors
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
+from livememfs.store.base import ObjectInfo
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
+from livememfs.tree.context import Context
+from livememfs.tree.node import Directory
 from livememfs.tree.objectfile import ObjectFile
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
-    from livememfs.tree.node import Directory
 
 SEALED = "rules are sealed once written; make another space for other rules"
 
@@ -27,6 +22,7 @@ class RulesFile(ObjectFile):
     """The rules of one space, or the draft that will be."""
 
     __slots__ = ("space",)
+    why = SEALED
 
     def __init__(self, parent: Directory, context: Context, space: str, info: ObjectInfo | None) -> None:
         super().__init__(parent, keys.RULES, context, info, info.key if info is not None else None)
@@ -36,9 +32,6 @@ class RulesFile(ObjectFile):
     def sealed(self) -> bool:
         """Whether the bucket has them."""
         return self.key is not None
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(SEALED, path=self.path)
 
     def check_writable(self) -> None:
         if self.sealed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from livememfs import errors
@@ -19,12 +19,10 @@ from livememfs.records import keys, names
 from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
 from livememfs.tree.computed import BytesHandle, ReadOnlyDirectory
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
 from livememfs.tree.objectfile import node_of
 from livememfs.tree.space.bank import StoredFile
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
 
 WHY = "the observer writes it; drop events into events/, or touch .stop"
 EVENTS, STOP = "events", ".stop"
@@ -37,14 +35,12 @@ class SessionsDirectory(Directory):
     """The sessions of one space."""
 
     __slots__ = ("_known", "context", "prefix", "space")
+    rule = "it holds sessions only; `mkdir` begins one"
 
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, keys.SESSIONS)
         self.context, self.space, self.prefix = context, space, f"{space}/{keys.SESSIONS}/"
         self._known: WeakValueDictionary[str, SessionDirectory] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds sessions only; `mkdir` begins one")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
@@ -270,14 +266,12 @@ class DropDirectory(Directory):
     """`events/`: a file that is written here becomes an event when it is closed."""
 
     __slots__ = ("_drops", "session")
+    rule = "it takes files, directly"
 
     def __init__(self, session: SessionDirectory) -> None:
         super().__init__(session, EVENTS)
         self.session = session
         self._drops: dict[str, DropFile] = {}
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it takes files, directly")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""

@@ -11,18 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.memory import Memory
-from livememfs.store.base import StoredObject
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
+from livememfs.store.base import ObjectInfo, StoredObject
+from livememfs.tree.context import Context
 
 READ_AT_ONCE = 256
 MAX_SUBJECT_BYTES = 120

@@ -45,15 +45,13 @@ class _View(ReadOnlyDirectory):
 
 
 class Chosen(_View):
-    """Links to those `candidates` that the directory `holds`. It is `up` levels below the folder of memories."""
+    """Links to those `candidates` that the directory `holds`."""
 
     __slots__ = ("_candidates", "_holds", "_up")
 
-    def __init__(
-        self, parent: Directory, name: str, collection: Collection, up: int, candidates: Candidates, holds: Holds
-    ) -> None:
-        super().__init__(parent, name, collection)
-        self._up, self._candidates, self._holds = up, candidates, holds
+    def __init__(self, groups: _Groups, name: str, candidates: Candidates, holds: Holds) -> None:
+        super().__init__(groups, name, groups.collection)
+        self._up, self._candidates, self._holds = groups.depth + 1, candidates, holds
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         shelf = self.collection.shelf
@@ -74,9 +72,8 @@ class Chosen(_View):
         return self._link(name, stored, memory)
 
     def _link(self, shown: str, stored: str, memory: Memory) -> Node:
-        target = "../" * self._up + stored
         link = self.held(shown, lambda name: ComputedLink(self, name, WHY))
-        link.point_to(target, nanoseconds(memory.created_at))
+        link.point_to("../" * self._up + stored, nanoseconds(memory.created_at))
         return link
 
 
@@ -84,27 +81,23 @@ class _Groups(_View):
     """A directory of directories of links."""
 
     __slots__ = ()
+    depth = 2
+    """How many levels it is below the folder of memories."""
 
     @abstractmethod
     async def names(self) -> Iterable[str]:
         """The names that are shown, in any order."""
 
     @abstractmethod
-    def group(self, name: str) -> Chosen | None:
-        """The directory of that name, even if it is empty; None for a name that no directory can have."""
+    def group(self, name: str) -> Chosen:
+        """The directory of that name, even if it is empty. NotFound for a name that no directory can have."""
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        return [(name, self.held(name, self._group)) for name in sorted(await self.names())]
+        return [(name, self.held(name, self.group)) for name in sorted(await self.names())]
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        return self.held(name, self._group)
-
-    def _group(self, name: str) -> Node:
-        group = self.group(name)
-        if group is None:
-            raise errors.NotFound(path=self.path_of(name))
-        return group
+        return self.held(name, self.group)
 
     def left(self, members: Iterable[str]) -> bool:
         """Whether one of these memories is still there."""
@@ -121,12 +114,10 @@ class Types(_Groups):
         types = (await self.collection.shelf.contents()).types
         return [kind for kind, members in types.items() if self.left(members)]
 
-    def group(self, name: str) -> Chosen | None:
+    def group(self, name: str) -> Chosen:
         if name not in TYPES:
-            return None
-        return Chosen(
-            self, name, self.collection, 3, lambda all_: all_.types.get(name, ()), lambda _, memory: memory.type == name
-        )
+            raise errors.NotFound(path=self.path_of(name))
+        return Chosen(self, name, lambda all_: all_.types.get(name, ()), lambda _, memory: memory.type == name)
 
 
 class Subjects(_Groups):
@@ -144,16 +135,13 @@ class Subjects(_Groups):
             raise errors.NotFound(path=self.path_of(name))
         return group
 
-    def group(self, name: str) -> Chosen | None:
+    def group(self, name: str) -> Chosen:
         subject = subject_name(name)
-        return Chosen(
-            self,
-            name,
-            self.collection,
-            3,
-            lambda all_: all_.subjects.get(subject, ()),
-            lambda _, memory: subject in subject_names(memory),
-        )
+
+        def holds(_: str, memory: Memory) -> bool:
+            return subject in subject_names(memory)
+
+        return Chosen(self, name, lambda all_: all_.subjects.get(subject, ()), holds)
 
 
 class ByImportance(_Groups):
@@ -164,22 +152,19 @@ class ByImportance(_Groups):
     async def names(self) -> Iterable[str]:
         return BANDS
 
-    def group(self, name: str) -> Chosen | None:
+    def group(self, name: str) -> Chosen:
         if name not in BANDS:
-            return None
+            raise errors.NotFound(path=self.path_of(name))
         score = self.collection.shelf.score
-        return Chosen(
-            self,
-            name,
-            self.collection,
-            3,
-            lambda all_: all_.names,
-            lambda stored, memory: band(score(stored, memory)) == name,
-        )
+        return Chosen(self, name, _all_names, lambda stored, memory: band(score(stored, memory)) == name)
+
+
+def _all_names(contents: Contents) -> Iterable[str]:
+    return contents.names
 
 
 def band(score: float) -> str:
-    """The one of BANDS with this score."""
+    """The folder of BANDS for this score."""
     return next(name for name, least in BANDS.items() if score >= least)
 
 
@@ -187,6 +172,7 @@ class Recent(_Groups):
     """`.recent/`: memories of the last six hours, or of the time that the name of a directory gives."""
 
     __slots__ = ()
+    depth = 1
 
     def __init__(self, collection: Collection) -> None:
         super().__init__(collection, RECENT, collection)
@@ -194,17 +180,16 @@ class Recent(_Groups):
     async def names(self) -> Iterable[str]:
         return (USUAL_RECENT,)
 
-    def group(self, name: str) -> Chosen | None:
+    def group(self, name: str) -> Chosen:
         clock = self.collection.context.clock
         if expiry(name, clock.now()) is None:
-            return None
+            raise errors.NotFound(path=self.path_of(name))
 
         def holds(_: str, memory: Memory) -> bool:
-            now = clock.now()
             ends = expiry(name, memory.created_at)
-            return ends is None or now < ends
+            return ends is None or clock.now() < ends
 
-        return Chosen(self, name, self.collection, 2, lambda all_: all_.names, holds)
+        return Chosen(self, name, _all_names, holds)
 
 
 class By(_View):
