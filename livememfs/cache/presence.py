@@ -28,9 +28,12 @@ class Presence:
         self._doubts = False
 
     async def is_there(self, prefix: str) -> bool:
-        """Whether there is any key below a prefix that a listing has named. Raises what the store fails with."""
+        """Whether there is any key below a prefix that a listing has named. Raises what the store fails with.
+
+        Where it holds folders alone, and has no marker, these are asked for, down to the first object.
+        """
         level = await self._names.listing(prefix)
-        if level.objects or (level.folders and not self._doubts):
+        if level.objects:
             return True
         for name in sorted(level.folders):
             if await self.is_there(f"{prefix}{name}/"):
@@ -38,8 +41,8 @@ class Presence:
         self._doubts = True
         return False
 
-    async def folders(self, prefix: str) -> set[str]:
-        """The folders directly below a prefix that have a key. Raises what the store fails with."""
+    async def empty(self, prefix: str) -> set[str]:
+        """The folders directly below a prefix that have no key. Raises what the store fails with."""
         folders = (await self._names.listing(prefix)).folders
         doubtful = [name for name in sorted(folders) if self._doubts or self._was_empty(f"{prefix}{name}/")]
         empty: set[str] = set()
@@ -49,7 +52,7 @@ class Presence:
                 empty.add(name)
 
         await for_each(doubtful, ask, at_once=AT_ONCE)
-        return folders - empty
+        return empty
 
     def _was_empty(self, prefix: str) -> bool:
         """Whether the bucket had no key below a prefix when it was asked last."""

@@ -108,7 +108,7 @@ class Replica:
         self.readahead = Readahead(self._bring, self.has)
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
-        self.beacon = Beacon(store, name, lambda key: self.names.now(key) is not None, self.upkeep)
+        self.beacon = Beacon(store, name, self.names.knows, self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
             self.outcomes.subscribe(self.beacon.changed)

@@ -36,9 +36,8 @@ SESSION, PROMPTS, SUMMARY, TOLD = "session.json", "prompts.ndjson", "summary.md"
 """The objects of one session."""
 LIVE = "live"
 BANK = "bank"
-KEEP = ".keep"
-MARKER = ".livememfs-directory"
-"""The object in a directory that describes it, on a store whose markers keep no metadata."""
+KEEP, MARKER = ".keep", ".livememfs-directory"
+"""What keeps a folder of a space; what describes a directory on a store whose markers keep no metadata."""
 ENDING_DIGITS = 5
 """Of the eight digits of a note's name, the last that follow from the name it was written under."""
 

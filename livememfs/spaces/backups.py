@@ -21,6 +21,7 @@ from livememfs.records.metadata import META_BACKUP
 from livememfs.spaces.backup_list import LATEST, Backup, find, is_automatic, list_backups, prefix_of_all
 from livememfs.spaces.backup_make import create, create_as_read, each
 from livememfs.spaces.export import Exported, Progress, export_prefix
+from livememfs.spaces.objects import delete_directories
 from livememfs.store.base import ObjectInfo
 
 __all__ = [
@@ -83,5 +84,6 @@ async def _remove(replica: Replica, prefix: str, progress: Progress | None) -> i
         await replica.delete(item.key)
 
     await each([item for item in objects if item.key != prefix + keys.META], remove, progress)
+    await delete_directories(replica, prefix)
     log.info("backup_removed", prefix=prefix)
     return len(objects)

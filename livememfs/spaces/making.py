@@ -35,6 +35,7 @@ from livememfs.spaces.export import Exported, Progress, export
 from livememfs.spaces.objects import (
     OnPrivate,
     decode_text,
+    delete_directories,
     public,
     public_as_it_is,
     public_name,
@@ -159,6 +160,7 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
                 break
             removed += await _remove(replica, objects, progress)
         await replica.delete(keys.meta_key(space))
+        await delete_directories(replica, f"{space}/")
     log.info("space_deleted", space=space, objects=removed + 1)
     return removed + 1
 
@@ -177,6 +179,7 @@ async def remove_empty(replica: Replica, space: str) -> None:
             raise NotEmpty(path=space, detail=detail)
         await _remove(replica, [item.key for item in objects if item.key != keys.meta_key(space)], None)
         await replica.delete(keys.meta_key(space))
+        await delete_directories(replica, f"{space}/")
     log.info("space_removed", space=space)
 
 

@@ -57,8 +57,12 @@ class KnownNodes:
         info = listing.objects.get(name)
         if info is not None and info.meta is None and name not in listing.folders:
             await self._directory.context.replica.fetch([info])
-        if name not in listing.folders and name not in listing.objects:
-            raise errors.NotFound(path=self._directory.path_of(name))
+        directory = self._directory
+        there = name in listing.folders or name in listing.objects
+        if there and name in listing.folders and name not in self.stored:
+            there = await directory.context.replica.presence.is_there(f"{directory.prefix}{name}/")
+        if not there:
+            raise errors.NotFound(path=directory.path_of(name))
         return self.listed(name, listing)
 
     def listed(self, name: str, listing: Listing) -> Node:
@@ -209,8 +213,9 @@ class PlainDirectory(Directory):
         unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
         if 0 < len(unknown) <= COMPLETED:
             await replica.fetch(unknown)
-            listing = await replica.names.listing(self.prefix)
-        names = sorted({*listing.objects, *listing.folders, *self.known.unsaved})
+        empty = await replica.presence.empty(self.prefix)
+        listing = await replica.names.listing(self.prefix)
+        names = sorted({*listing.objects, *listing.folders - empty, *self.known.unsaved})
         return [name for name in names if self.shows(name)], listing
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
@@ -345,8 +350,9 @@ async def _expect_there(directory: PlainDirectory) -> None:
     above = directory.parent
     if directory.gone or not isinstance(above, PlainDirectory):
         return
-    listing = await directory.context.replica.names.listing(above.prefix)
-    if directory.name not in listing.folders and not directory.known.unsaved_below():
+    replica = directory.context.replica
+    listed = directory.name in (await replica.names.listing(above.prefix)).folders
+    if not (listed and await replica.presence.is_there(directory.prefix)) and not directory.known.unsaved_below():
         raise errors.Stale(path=directory.path)
 
 
@@ -362,6 +368,7 @@ async def _expect_empty(directory: Node) -> tuple[PlainDirectory, Attrs]:
     if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
         raise directory.refuse("removing it")
     listing = await directory.context.replica.names.listing(directory.prefix, max_age=0.0)
-    if directory.known.unsaved or listing.folders or set(listing.objects) - {""}:
+    names = {*directory.known.unsaved, *listing.objects, *listing.folders} - {""}
+    if names - await directory.context.replica.presence.empty(directory.prefix):
         raise errors.NotEmpty(path=directory.path)
     return directory, await directory.attrs()

@@ -621,6 +621,24 @@ async def test_a_space_that_is_removed_is_not_brought_back_by_a_beacon(two: Two,
     assert (await two.memory.list_page("s/")).objects == ()
 
 
+async def test_a_prefix_that_was_no_space_and_is_emptied_is_not_brought_back_by_a_beacon(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await two.memory.put("plain/folder/x", b"1")
+    for prefix in ("", "plain/", "plain/folder/"):
+        await two.there.names(prefix)
+    await two.there.put("plain/folder/y", b"2")
+    await trio.sleep(SOON)
+    page = await two.memory.list_page("plain/")
+    assert len(page.objects) == 3
+    for info in page.objects:
+        await two.there.names(info.key.rpartition("/")[0] + "/")
+        two.there.replica.remove(info.key, base=two.there.replica.names.now(info.key))
+    await two.there.replica.uploaded()
+    await trio.sleep(3 * SOON)
+    assert (await two.memory.list_page("plain/")).objects == ()
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"epoch": 1}', b"\xff", b'{"epoch":"a","seq":1,"recent":[3]}'])
 def test_what_is_no_beacon_cannot_be_read(data: bytes) -> None:
     with pytest.raises(Unreadable):
