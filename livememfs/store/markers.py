@@ -99,9 +99,8 @@ class MarkerStore:
         info = await self.inner.put(key, data, meta=meta, condition=condition)
         if self.kept is None and meta:
             self.kept = dict((await self.inner.head(key)).meta or {}) == dict(meta)
-            if not self.kept:
-                return await self._put_beside(key, meta, None)
-        return info
+        # Found out here, or by whoever wrote another marker at the same moment.
+        return await self._put_beside(key, meta, None) if self.kept is False and meta else info
 
     async def _put_beside(self, key: str, meta: Mapping[str, str] | None, condition: Condition | None) -> ObjectInfo:
         """Write the object that describes the directory, on a condition that is about its marker."""
@@ -119,12 +118,11 @@ class MarkerStore:
         if not key.endswith("/") or self.kept is True:
             await self.inner.delete(key, condition=condition)
             return
-        try:
-            await self.inner.delete(key + MARKER, condition=condition)
-        except ObjectMissing:
-            await self.inner.delete(key, condition=condition)
-        else:
-            await self.inner.delete(key, condition=condition if self.kept is None else None)
+        if condition is not None:  # all markers have the same ETag: that of nothing
+            check_condition(condition, key=key, current=(await self.head(key)).etag)
+        if self.kept is not True:
+            await self.inner.delete(key + MARKER)
+        await self.inner.delete(key)
 
     async def copy(
         self,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
+import trio
 from hierarchical import HierarchicalStore
 
 from livememfs.errors import ObjectMissing, PreconditionFailed
@@ -125,3 +128,14 @@ async def test_a_directory_of_the_stores_own_is_no_object() -> None:
             await ask("a/b/")
     with pytest.raises(ObjectMissing):
         await MarkerStore(inner).head("a/b/")
+
+
+async def test_markers_that_are_written_first_and_at_once_all_keep_their_metadata(inner: MemoryStore) -> None:
+    store = MarkerStore(inner)
+    names = [f"{number}/" for number in range(5)]
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(partial(store.put, name, b"", meta=META))
+
+    for name in names:
+        assert (await MarkerStore(inner).head(name)).meta == META
