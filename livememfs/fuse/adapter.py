@@ -289,8 +289,8 @@ class FuseOperations(pyfuse3.Operations):
         handle = await node.open(translate.open_mode(flags), translate.caller(ctx))
         fh = next(self._handles)
         self._files[fh] = _OpenFile(node, handle)
-        told = self._inodes.told(node.ino)
-        if told is not None and told != handle.version:
+        cached = self._inodes.told(node.ino)
+        if cached is not None and cached != handle.version:
             # Otherwise the kernel would cut these bytes at the size of the version that it remembers.
             await _invalidate_attrs(node.ino)
             self._inodes.tell(node.ino, None)

@@ -84,8 +84,7 @@ class Inodes:
 
     def number(self, node: Node) -> int:
         """The node's number, without counting a lookup."""
-        self.hold(node)
-        return node.ino
+        return self.hold(node).ino
 
     def hold(self, node: Node) -> HeldNode:
         """The node's record, without counting a lookup."""

@@ -43,14 +43,14 @@ An agent's hook writes the JSON of its event here, and reads what to answer:
 class Exchange(File):
     """A file that answers requests. A subclass makes the answer."""
 
-    __slots__ = ("context", "space", "usage")
+    __slots__ = ("context", "space")
 
     most = MAX_REQUEST
     """Bytes of a request."""
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str, usage: str) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
         super().__init__(parent, name)
-        self.context, self.space, self.usage = context, space, usage
+        self.context, self.space = context, space
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         detail = f"it is opened for reading and writing: exec 3<>{self.name}"
@@ -66,10 +66,14 @@ class Exchange(File):
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if not mode.write:
-            return BytesHandle(self.usage.encode())
+            return BytesHandle(self.usage().encode())
         if is_asked_by_us(caller.pid):
             return DeafHandle()
         return ExchangeHandle(self, caller, alone=not mode.read)
+
+    def usage(self) -> str:
+        """What an open for reading alone shows."""
+        return USAGE
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one request."""
@@ -84,9 +88,6 @@ class RecallExchange(Exchange):
     """`.recall`: what to know before answering a message."""
 
     __slots__ = ()
-
-    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
-        super().__init__(parent, name, context, space, USAGE)
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write and not mode.read:
@@ -111,14 +112,14 @@ class HookExchange(Exchange):
 
     most = MAX_EVENT
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
-        super().__init__(parent, name, context, space, HOOK_USAGE.format(event=name))
+    def usage(self) -> str:
+        return HOOK_USAGE.format(event=self.name)
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one event."""
-        return PROBE if request.strip() == PROBE else await self.told(request, caller)
+        return PROBE if request.strip() == PROBE else await self.answer_event(request, caller)
 
-    async def told(self, request: bytes, caller: Caller) -> bytes:
+    async def answer_event(self, request: bytes, caller: Caller) -> bytes:
         """The answer to an agent's own event."""
         return await self.context.hooks.answer(self.space, self.name, request)
 
@@ -133,7 +134,7 @@ class MachineHook(HookExchange):
 
     __slots__ = ()
 
-    async def told(self, request: bytes, caller: Caller) -> bytes:
+    async def answer_event(self, request: bytes, caller: Caller) -> bytes:
         """The answer to an agent's own event."""
         door = self.context.door
         return await door.answer(self.name, request, caller.pid) if door is not None else b"{}"

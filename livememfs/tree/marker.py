@@ -6,14 +6,11 @@ Trio thread only.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from livememfs import errors
 from livememfs.records.metadata import META_MODE, META_MTIME
 
 if TYPE_CHECKING:
-    from livememfs.cache.replica import Replica
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.plain import PlainDirectory
 
@@ -38,11 +35,3 @@ async def keep_directory(directory: PlainDirectory, leaving: str) -> None:
     listing = await replica.names.listing(directory.prefix)
     if listing.folders <= {leaving} and set(listing.objects) <= {leaving}:
         replica.save(directory.prefix, b"", meta={}, base=None)
-
-
-def remove_marker(replica: Replica, key: str) -> None:
-    """Remove the marker of a directory that was replaced: mode and time in it are not those of the new one."""
-    marker = replica.names.now(key)
-    if marker is not None:
-        with suppress(errors.NoSpace):  # the move is done
-            replica.remove(key, base=marker)

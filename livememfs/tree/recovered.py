@@ -20,22 +20,22 @@ WHY = "it is what a crash left; copy it to where it belongs, and remove it here"
 class RecoveredFile(ReadOnlyFile):
     """The bytes of one file, as they were some seconds before the crash."""
 
-    __slots__ = ("context", "found")
+    __slots__ = ("context", "draft")
 
-    def __init__(self, parent: Directory, context: Context, found: Recovered) -> None:
-        super().__init__(parent, found.name, WHY)
-        self.context, self.found = context, found
+    def __init__(self, parent: Directory, context: Context, draft: Recovered) -> None:
+        super().__init__(parent, draft.name, WHY)
+        self.context, self.draft = context, draft
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o400, size=self.found.size, mtime_ns=self.found.written_ns)
+        return Attrs(kind="file", mode=0o400, size=self.draft.size, mtime_ns=self.draft.written_ns)
 
     async def xattrs(self) -> dict[str, bytes]:
-        return {"user.livememfs.path": self.found.path.encode("utf-8", "surrogateescape")}
+        return {"user.livememfs.path": self.draft.path.encode("utf-8", "surrogateescape")}
 
     async def data(self) -> bytes:
         data = self.context.replica.drafts.read(self.name)
         # The kernel may still know a file that this token cannot see any more.
-        if data is None or not self.context.sees(self.found.path):
+        if data is None or not self.context.sees(self.draft.path):
             raise errors.NotFound(path=self.path)
         return data
 

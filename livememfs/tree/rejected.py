@@ -66,7 +66,7 @@ class RejectedReplies:
         self._folder = folder
         self._contents: dict[str, bytes] = {}
         self._refused = self._lost = 0
-        self._replies: list[RejectedReply] = _found(folder) if folder is not None else []
+        self._replies: list[RejectedReply] = _left_in(folder) if folder is not None else []
         self.forget()
 
     def keep(self, space: str, reason: str, text: str) -> None:
@@ -150,7 +150,7 @@ class RejectedReplies:
         return True
 
 
-def _found(folder: Path) -> list[RejectedReply]:
+def _left_in(folder: Path) -> list[RejectedReply]:
     """What a former process left in the folder, the oldest first."""
     replies: list[tuple[tuple[datetime, int], RejectedReply]] = []
     try:

@@ -7,10 +7,11 @@ user every move after which a link could lead out of the space. Trio thread only
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from livememfs import errors
-from livememfs.tree.marker import keep_directory, remove_marker
+from livememfs.tree.marker import keep_directory
 from livememfs.tree.node import Attrs, Directory, Node, check_key
 from livememfs.tree.objectfile import replaced
 from livememfs.tree.plainfile import PlainFile, PlainSymlink, expect_stays
@@ -111,8 +112,10 @@ async def move_directory(
     # Nothing was awaited since the walk: a version accepted after it would be removed with its old key.
     replica.move_all(old, new, moved)
     if replaces is not None:  # only now: after a refusal the other directory must be as it was
-        if all(info.key != old for info in moved):
-            remove_marker(replica, new)
+        marker = replica.names.now(new)
+        if marker is not None and all(info.key != old for info in moved):
+            with suppress(errors.NoSpace):  # the move is done; mode and time of the replaced directory are not wanted
+                replica.remove(new, base=marker)
         replaces[0].leave(replaces[1])
     source.known.stored.pop(node.name, None)
     node.parent, node.name = target, new_name

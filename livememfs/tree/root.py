@@ -295,8 +295,6 @@ class StateDirectory(ReadOnlyDirectory):
 
 
 def _state_directory(root: Root, context: Context) -> StateDirectory:
-    """`.livememfs/`: how the mount is doing."""
-
     def sees(path: str) -> bool:
         # A line without a path, or with the path of a file outside, may name any space.
         return context.sees(path) if path.strip("/") and path[0] != "/" else context.access().everywhere

@@ -30,11 +30,10 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
     """
     if variable := _variable(pid, _VARIABLE, proc):
         return variable.strip() or default
-    status = _read(proc / str(pid) / "stat")
-    fields = status.rpartition(b")")[2].split()
+    program, fields = _stat(proc / str(pid))
     if len(fields) < _START_TIME:
         return _by_ancestors(pid, proc) or default
-    process = (pid, fields[_START_TIME - 1], status.partition(b"(")[2].rpartition(b")")[0], proc)
+    process = (pid, fields[_START_TIME - 1], program, proc)
     agent = _known.get(process)
     if agent is None:
         if len(_known) > _KNOWN:
@@ -65,7 +64,8 @@ def _by_ancestors(pid: int, proc: Path) -> str:
         name = _agent_name(proc / str(pid))
         if name:
             return name
-        pid = _parent(proc / str(pid))
+        _, fields = _stat(proc / str(pid))
+        pid = int(fields[1]) if len(fields) > 1 else 0
     return ""
 
 
@@ -84,10 +84,10 @@ def _agent_name(process: Path) -> str:
     return ""
 
 
-def _parent(process: Path) -> int:
-    """The parent's pid, 0 when it cannot be read. The name in `stat` may contain spaces and parentheses."""
-    fields = _read(process / "stat").rpartition(b")")[2].split()
-    return int(fields[1]) if len(fields) > 1 else 0
+def _stat(process: Path) -> tuple[bytes, list[bytes]]:
+    """The program and the fields after it, none when they cannot be read. Its name may have blanks and parentheses."""
+    before, _, after = _read(process / "stat").rpartition(b")")
+    return before.partition(b"(")[2], after.split()
 
 
 def _read(path: Path) -> bytes:
@@ -99,9 +99,9 @@ def _read(path: Path) -> bytes:
 
 def session_of(pid: int, *, proc: Path = Path("/proc")) -> str:
     """The terminal session of a process. The start time is part of it, since the kernel uses numbers again."""
-    fields = _read(proc / str(pid) / "stat").rpartition(b")")[2].split()
+    _, fields = _stat(proc / str(pid))
     if len(fields) < _START_TIME:
         return "unknown"
     leader = fields[_SESSION].decode()
-    began = _read(proc / leader / "stat").rpartition(b")")[2].split()
-    return f"terminal {leader} {began[_START_TIME - 1].decode() if len(began) >= _START_TIME else ''}".strip()
+    _, of_leader = _stat(proc / leader)
+    return f"terminal {leader} {of_leader[_START_TIME - 1].decode() if len(of_leader) >= _START_TIME else ''}".strip()

@@ -99,9 +99,7 @@ async def test_a_fuse_error_passes_as_it_is(mount: Mount) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_failure_is_told_by_its_errno_and_explained_in_one_line(
-    mount: Mount, error: errors.LiveMemError
-) -> None:
+async def test_a_failure_is_an_errno_and_is_explained_in_one_line(mount: Mount, error: errors.LiveMemError) -> None:
     assert await failing(mount, error) == error.errno
 
     [line] = mount.lines()
@@ -214,7 +212,7 @@ async def test_a_failed_call_says_nothing_of_its_cause_to_the_next_one(mount: Mo
         (errors.Forbidden(path="x", name="me", permission="read"), errno.EACCES),
     ],
 )
-async def test_what_a_token_does_not_allow_never_reaches_the_handler(
+async def test_a_request_that_is_not_allowed_reaches_no_handler(
     mount: Mount, refusal: errors.LiveMemError, code: int
 ) -> None:
     mount.limited, mount.refusal = True, refusal

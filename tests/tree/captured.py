@@ -75,9 +75,9 @@ class Mount:
 
     async def observe(self, uid: str, title: str = "Tokens last a day", minute: int = 0) -> str:
         """Another host observes something; its name."""
-        one = Observation(uid, "s-1", START.replace(minute=minute), "bugfix", title, narrative="It was so.\n")
-        await self.put(keys.observations_prefix(SPACE) + one.name, one.render())
-        return one.name
+        seen = Observation(uid, "s-1", START.replace(minute=minute), "bugfix", title, narrative="It was so.\n")
+        await self.put(keys.observations_prefix(SPACE) + seen.name, seen.render())
+        return seen.name
 
     async def put(self, key: str, data: bytes) -> None:
         """Another host writes an object."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import trio
 from contexts import PlainHooks, context_of, words_alone
+from hosts import APPEND, WRITE, close
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
@@ -31,29 +32,25 @@ CHOSEN_MODE = 0o640
 Met = dict[str, Node]
 
 
-async def _append(file: File, data: bytes) -> None:
-    handle = await file.open(OpenMode(read=False, write=True, append=True), NOBODY)
+async def _fill(file: Node, data: bytes, mode: OpenMode = WRITE) -> None:
+    assert isinstance(file, File)
+    handle = await file.open(mode, NOBODY)
     await handle.write(0, data)
-    await handle.flush()
-    await handle.release()
+    await close(handle)
 
 
 async def _write(directory: Directory, name: str, data: bytes, mode: int = 0o644) -> None:
-    file = await directory.create(name, mode, NOBODY)
-    handle = await file.open(OpenMode(read=False, write=True), NOBODY)
-    await handle.write(0, data)
-    await handle.flush()
-    await handle.release()
+    await _fill(await directory.create(name, mode, NOBODY), data)
 
 
 async def walk(directory: Directory, prefix: str = "") -> Met:
     """Every path below `directory`."""
-    found: Met = {}
+    nodes: Met = {}
     for name, node in await directory.children():
-        found[prefix + name] = node
+        nodes[prefix + name] = node
         if isinstance(node, Directory):
-            found |= await walk(node, f"{prefix}{name}/")
-    return found
+            nodes |= await walk(node, f"{prefix}{name}/")
+    return nodes
 
 
 @dataclass
@@ -107,34 +104,30 @@ async def furnish(made: Furnished) -> Directory:
     await store.put("loose.txt", b"of another program")
     space = await root.mkdir(SPACE, 0o755, NOBODY)
     await store.put(f"{SPACE}/bank/more/deep.md", b"of another program")
-    live = await space.child("live")
-    assert isinstance(live, Directory)
+    live = await folder_in(space, "live")
     await _write(live, "first", b"the first note\n")
     await consolidations.run_once(SPACE)  # bank, rules and synthesis
     await _write(live, "second", b"the second note\n")
     await _write(live, "x~", b"an editor's backup\n")
     await live.create("draft", 0o644, NOBODY)
     for folder in keys.COLLECTIONS:
-        collection = await space.child(folder)
-        assert isinstance(collection, Directory)
+        collection = await folder_in(space, folder)
         await _write(collection, "remembered", b"---\nsubjects: [david]\n---\nDavid is my brother\n")
         await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
-    for place in (root, live, *[await _directory(space, folder) for folder in keys.COLLECTIONS]):
+    for place in (root, live, *[await folder_in(space, folder) for folder in keys.COLLECTIONS]):
         await place.mkdir(".git", 0o755, NOBODY)
-    sessions = await _directory(space, "sessions")
+    sessions = await folder_in(space, "sessions")
     session = await sessions.mkdir("one", 0o755, NOBODY)
-    events = await _directory(session, "events")
+    events = await folder_in(session, "events")
     await _write(events, "1.json", b'{"tool": "Edit", "input": {"file_path": "a.py"}}')
-    prompts = await session.child("prompts.ndjson")
-    assert isinstance(prompts, File)
-    await _append(prompts, b"Mend it\n")
+    await _fill(await session.child("prompts.ndjson"), b"Mend it\n", APPEND)
     key = f"{SPACE}/sessions/one/summary.md"
     root.context.replica.save(key, b"## Completed\n\nmended\n", meta={}, base=None)
     await store.put(f"{SPACE}/sessions/one/told.json", b'{"turn": 1, "told": {}}')
-    one = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
-    root.context.replica.save(f"{SPACE}/observations/{one.name}", one.render(), meta={}, base=None)
+    seen = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
+    root.context.replica.save(f"{SPACE}/observations/{seen.name}", seen.render(), meta={}, base=None)
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))
     made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
     await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
@@ -144,34 +137,30 @@ async def furnish(made: Furnished) -> Directory:
     return session
 
 
-async def _directory(above: Directory, name: str) -> Directory:
-    found = await above.child(name)
-    assert isinstance(found, Directory)
-    return found
+async def folder_in(above: Directory, name: str) -> Directory:
+    node = await above.child(name)
+    assert isinstance(node, Directory)
+    return node
 
 
 async def ask(root: Root) -> Met:
     """What is below a search, or a memory's links, and the places of sandboxes, which no listing shows."""
-    live = await _directory(await _directory(root, SPACE), "live")
-    found: Met = {".git": await root.child(".git"), f"{SPACE}/live/.git": await live.child(".git")}
+    live = await folder_in(await folder_in(root, SPACE), "live")
+    nodes: Met = {".git": await root.child(".git"), f"{SPACE}/live/.git": await live.child(".git")}
     for folder in keys.COLLECTIONS:
-        collection = await _directory(await _directory(root, SPACE), folder)
-        links = await _directory(collection, "linked.links")
-        found[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
+        collection = await folder_in(await folder_in(root, SPACE), folder)
+        links = await folder_in(collection, "linked.links")
+        nodes[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
         path = f"{SPACE}/{folder}/linked.links"
-        found |= {path: links, **await walk(links, f"{path}/")}
+        nodes |= {path: links, **await walk(links, f"{path}/")}
     for prefix in ("", f"{SPACE}/"):
-        above = await root.child(SPACE) if prefix else root
-        assert isinstance(above, Directory)
-        search = await above.child("search")
-        assert isinstance(search, Directory)
+        search = await folder_in(await folder_in(root, SPACE) if prefix else root, "search")
         names = ("second note", "second note.md", ".explain", *(["around:1a2b3c4d.md"] if prefix else []))
         for name in names:
-            node = await search.child(name)
-            found[f"{prefix}search/{name}"] = node
+            node = nodes[f"{prefix}search/{name}"] = await search.child(name)
             if name == ".explain":
                 assert isinstance(node, Directory)
-                found[f"{prefix}search/.explain/note.md"] = await node.child("note.md")
+                nodes[f"{prefix}search/.explain/note.md"] = await node.child("note.md")
             elif isinstance(node, Directory):
-                found |= await walk(node, f"{prefix}search/{name}/")
-    return found
+                nodes |= await walk(node, f"{prefix}search/{name}/")
+    return nodes

@@ -15,6 +15,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound, Unreachable
+from livememfs.records import keys
+from livememfs.records.memory import Memory
 from livememfs.runs.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -22,7 +24,7 @@ from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
@@ -152,6 +154,11 @@ class Host:
         await self.sent()
         return made
 
+    async def change(self, path: str, **asked: int) -> None:
+        """`chmod`, `truncate` or `touch`, by the fields of AttrChange."""
+        await (await self.node(path)).change(AttrChange(**asked), Caller())
+        await self.sent()
+
     async def symlink(self, path: str, target: str) -> None:
         folder, name = await self.above(path)
         await folder.symlink(name, target, Caller())
@@ -186,6 +193,21 @@ def full_disk(host: Host) -> Iterator[None]:
         for name in ("put", "copy", "delete", "meta", "move"):
             stack.enter_context(patch.object(journal, name, refuse))
         yield
+
+
+async def without_room(host: Host, attempt: Awaitable[object]) -> None:
+    """The attempt fails, because the local disk is full."""
+    with full_disk(host):
+        await refused(NoSpace, attempt)
+
+
+async def while_saving(host: Host, handle: Handle, action: Awaitable[object]) -> None:
+    """Do something while the close of `handle` waits for the bucket. Needs `autojump_clock`."""
+    host.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await action
 
 
 async def during(close: Callable[[], Awaitable[None]], work: str, other: Callable[[], Awaitable[None]]) -> None:
@@ -242,8 +264,13 @@ class World:
 
     async def notes(self) -> dict[str, bytes]:
         """The objects in `live/` of the space."""
-        found = await self.bucket(f"{SPACE}/live/")
-        return {name: data for name, data in found.items() if name != ".keep"}
+        objects = await self.bucket(f"{SPACE}/live/")
+        return {name: data for name, data in objects.items() if name != ".keep"}
+
+    async def memories(self, folder: str = keys.MEMORIES) -> dict[str, Memory]:
+        """The memories of the space that the bucket has in a folder, by their names."""
+        objects = {name: data for name, data in (await self.bucket(f"{SPACE}/{folder}/")).items() if "/" not in name}
+        return {name: Memory.parse(data, path=name, collection=folder, name=name) for name, data in objects.items()}
 
 
 async def read_all(handle: Handle) -> bytes:

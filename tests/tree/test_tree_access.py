@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pyfuse3
 import pytest
 import trio
-from furnished import SPACE, Furnished, Met, ask, furnish, tree, walk
+from furnished import SPACE, Furnished, Met, ask, folder_in, furnish, tree, walk
 from hosts import READ, read_all, refused
 
 from livememfs.errors import Denied, LiveMemError, NotFound
@@ -143,13 +143,13 @@ def test_only_what_stands_beside_the_spaces_needs_anything_but_its_space() -> No
     assert [entry.pattern for entry in REGISTRY if entry.asks] == ["<space>/.recall"]
 
 
+PATHS = ("", ".livememfs", ".livememfs/rejected/x", "search", "_backups/a/b", "_system/tokens.json", "beta/x")
+
+
 @pytest.mark.parametrize(
     ("access", "there"),
     [
-        (
-            EVERYTHING,
-            {"", ".livememfs", ".livememfs/rejected/x", "search", "_backups/a/b", "_system/tokens.json", "beta/x"},
-        ),
+        (EVERYTHING, {*PATHS}),
         (EVERYWHERE, {"", ".livememfs", ".livememfs/rejected/x", "search", "beta/x"}),
         (ELSEWHERE, {"", ".livememfs", "search", "beta/x"}),
         (OWNER, {"", ".livememfs", "search"}),
@@ -158,9 +158,7 @@ def test_only_what_stands_beside_the_spaces_needs_anything_but_its_space() -> No
 )
 def test_what_is_there_for_whom(access: Access, there: set[str]) -> None:
     """A path that no row has, as a new kind of file that nobody thought of, is there for administrators alone."""
-    paths = ("", ".livememfs", ".livememfs/rejected/x", "search", "_backups/a/b", "_system/tokens.json", "beta/x")
-
-    assert {path for path in paths if is_there(path, access)} == there
+    assert {path for path in PATHS if is_there(path, access)} == there
     assert is_there(".livememfs/new", access) == (access is EVERYTHING)
 
 
@@ -224,7 +222,7 @@ async def test_a_foreign_name_cannot_be_made(mount: Mount) -> None:
         _, _, *rest = CHANGES[operation](0, 0, 0)
         for name in (b"gamma", SPACE.encode(), b"_backups", b"_system"):
             assert await mount.errno(operation, "", _naming(name, *rest)) == errno.EACCES, (operation, name)
-    assert not await _exists(mount.made.root, "gamma")
+    await refused(NotFound, mount.made.root.child("gamma"))
 
 
 async def test_nothing_that_a_limited_mount_tells_is_of_another_space(mount: Mount) -> None:
@@ -318,19 +316,7 @@ async def _all_told(root: Root) -> str:
 
 
 async def _searched(root: Directory) -> Met:
-    search = await root.child("search")
-    assert isinstance(search, Directory)
-    explain = await search.child(".explain")
-    assert isinstance(explain, Directory)
-    page = await explain.child("David.md")
-    found = await search.child("David")
-    assert isinstance(found, Directory)
-    return {"page": await search.child("David.md"), "why": page, **await walk(found)}
-
-
-async def _exists(root: Directory, name: str) -> bool:
-    try:
-        await root.child(name)
-    except NotFound:
-        return False
-    return True
+    search = await folder_in(root, "search")
+    explain = await folder_in(search, ".explain")
+    answer = await walk(await folder_in(search, "David"))
+    return {"page": await search.child("David.md"), "why": await explain.child("David.md"), **answer}

@@ -76,10 +76,6 @@ async def test_another_hosts_backup_shows(world: World, backed_up: Host, there: 
     assert await there.names("_backups/alpha") == ["2026-02-20T14-01-00"]
 
 
-async def _open_to_write(host: Host, path: str) -> None:
-    await host.open(path, WRITE)
-
-
 CHANGES: dict[str, Callable[[Host], Awaitable[object]]] = {
     "create": lambda host: host.write(f"{BACKUP}/live/new.md", "x"),
     "write": lambda host: host.write(f"{BACKUP}/live/{NOTE}", "x"),
@@ -121,7 +117,7 @@ async def test_attributes_are_refused_as_read_only(backed_up: Host, path: str) -
 
 
 async def test_the_refusal_says_what_to_do(backed_up: Host) -> None:
-    await refused(errors.ReadOnly, _open_to_write(backed_up, f"{BACKUP}/live/{NOTE}"), match="livememfs backup")
+    await refused(errors.ReadOnly, backed_up.open(f"{BACKUP}/live/{NOTE}", WRITE), match="livememfs backup")
 
 
 async def test_a_change_of_a_backup_is_found_where_it_shows(backed_up: Host) -> None:

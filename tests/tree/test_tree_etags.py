@@ -61,8 +61,7 @@ async def stored_and_open(host: Host, path: str, data: bytes = b"one\n") -> Hand
 
 
 async def chmod(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await host.sent()
+    await host.change(path, mode=0o600)
 
 
 async def move(host: Host, path: str) -> None:
@@ -71,9 +70,7 @@ async def move(host: Host, path: str) -> None:
 
 
 async def edit(host: Host, path: str) -> None:
-    handle = await host.begin(path, b"two\n", EDIT)
-    await close(handle)
-    await host.sent()
+    await host.write(path, b"two\n", EDIT)
 
 
 async def nothing(host: Host, path: str) -> None:
@@ -115,8 +112,8 @@ async def test_a_file_that_is_moved_while_it_is_open_has_one_name(
     await close(handle)
     await encrypted.settle()
 
-    found = await encrypted.bucket(f"{SPACE}/")
-    assert {name: data for name, data in found.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
+    objects = await encrypted.bucket(f"{SPACE}/")
+    assert {name: data for name, data in objects.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
 
 
 async def test_the_mode_of_an_open_file_can_be_changed_again_and_again(encrypted: World, autojump_clock: Clock) -> None:
@@ -210,9 +207,7 @@ async def test_a_folder_can_be_moved(encrypted: World, autojump_clock: Clock) ->
 
 
 @pytest.mark.parametrize("folder", [False, True])
-async def test_what_was_uploaded_in_parts_and_read_can_be_moved(
-    world: World, autojump_clock: Clock, folder: bool
-) -> None:
+async def test_what_was_uploaded_in_parts_can_be_moved(world: World, autojump_clock: Clock, folder: bool) -> None:
     here = world.here
     await put_in_parts(world, f"{SPACE}/old/file", b"part one, part two", {"livememfs-mode": "600"})
     assert await here.read(f"{SPACE}/old/file") == b"part one, part two"

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +15,11 @@ import trio
 from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, read_all, refused
 
 from livememfs import errors
-from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
-from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.text.own import END, HEAD
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
 from livememfs.tree.node import AttrChange, Caller, File, Handle, OpenMode
-from livememfs.tree.root import Root
 
 RECALL = "alpha/.recall"
 ANSWERED_WITHIN = 10.0
@@ -37,8 +30,8 @@ OPENED = OpenMode(write=True, truncate=True)
 class Talking:
     """A mount that tells; terminals are told apart by their pids."""
 
-    def __init__(self, host: Host, prehook: Prehook, recall: Recall) -> None:
-        self.host, self.prehook, self.recall = host, prehook, recall
+    def __init__(self, host: Host, recall: Recall) -> None:
+        self.host, self.prehook, self.recall = host, host.context.prehook, recall
 
     async def write(self, path: str, text: str) -> None:
         """Write a file and wait until the index has it: a message waits for a moment only."""
@@ -68,24 +61,9 @@ class Talking:
 
 
 @pytest.fixture
-async def talking(
-    world: World, here: Host, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> Talking:
+async def talking(here: Host, recall: Recall, monkeypatch: pytest.MonkeyPatch) -> Talking:
     monkeypatch.setattr("livememfs.tree.exchange.session_of", lambda pid: f"terminal {pid}")
-    model = FakeEmbedder()
-
-    async def open_model() -> Embedder:
-        return model
-
-    recall = Recall(
-        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
-    )
-    prehook = Prehook(recall, world.clock, ToldSessions(here.replica))
-    here.context = replace(here.context, recall=recall, prehook=prehook)
-    here.root = Root(here.context)
-    here.replica.changes.subscribe(recall.heard)
-    await nursery.start(recall.run)
-    made = Talking(here, prehook, recall)
+    made = Talking(here, recall)
     await made.indexed()
     return made
 
@@ -174,7 +152,7 @@ async def test_json_gives_json_and_a_session_of_its_own(talking: Talking) -> Non
     again = await talking.ask_json("which database?", session="mine")
     other = await talking.ask_json("which database?", session="yours")
 
-    assert [one["text"] for one in first["memories"]] == ["we chose PostgreSQL as the database"]
+    assert [memory["text"] for memory in first["memories"]] == ["we chose PostgreSQL as the database"]
     assert first["memories"][0]["path"].startswith("alpha/memories/")
     assert (again["memories"], again["context"], again["turn"]) == ([], "", 2)
     assert other["memories"] == first["memories"]
@@ -214,9 +192,7 @@ async def test_a_descriptor_without_a_request_ends_at_once_and_asks_nothing(talk
 
 
 @pytest.mark.parametrize("mode", [WRITE, APPEND, REPLACE])
-async def test_whoever_only_writes_is_refused_since_nobody_could_read_the_answer(
-    talking: Talking, mode: OpenMode
-) -> None:
+async def test_an_open_to_write_only_is_refused_since_nobody_reads_the_answer(talking: Talking, mode: OpenMode) -> None:
     await refused(errors.BadRequest, talking.open(mode), match="opened for reading and writing")
 
 
@@ -300,8 +276,8 @@ async def test_a_failure_is_an_empty_answer_with_the_reason_for_programs(
     monkeypatch.setattr(Index, "foremost", lambda *_: 1 / 0)
 
     assert await talking.ask("hello") == ""
-    found = await talking.ask_json("hello")
-    assert (found["context"], found["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
+    answer = await talking.ask_json("hello")
+    assert (answer["context"], answer["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
 
 
 # --- files and what is told ------------------------------------------------------------------------------------

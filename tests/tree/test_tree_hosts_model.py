@@ -32,11 +32,7 @@ HOSTS = st.sampled_from(["one", "two"])
 NAMES = st.sampled_from("abc")
 
 OPERATIONS = st.one_of(
-    st.tuples(st.just("append"), HOSTS, NAMES),
-    st.tuples(st.just("append"), HOSTS, NAMES),
-    st.tuples(st.just("rewrite"), HOSTS, NAMES),
-    st.tuples(st.just("edit"), HOSTS, NAMES),
-    st.tuples(st.just("remove"), HOSTS, NAMES),
+    *(st.tuples(st.just(name), HOSTS, NAMES) for name in ("append", "append", "rewrite", "edit", "remove")),
     st.tuples(st.just("rename"), HOSTS, NAMES, NAMES),
     st.tuples(st.just("note"), HOSTS, NAMES),
     st.tuples(st.just("touch"), HOSTS, NAMES),

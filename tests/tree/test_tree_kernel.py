@@ -65,7 +65,7 @@ class Kernel:
         fh = await self.opendir(path)
         shown = await self.readdir(fh, 0)
         await self.operations.releasedir(fh)
-        self.inos |= {f"{path}/{name}": one.ino for name, one in shown.items()}
+        self.inos |= {f"{path}/{name}": entry.ino for name, entry in shown.items()}
         return shown
 
     async def rename(self, source: str, target: str) -> None:
@@ -132,6 +132,12 @@ async def files(there: Host, autojump_clock: Clock) -> Sequence[str]:
     return FILES
 
 
+async def expect_stale(kernel: Kernel, ino: int) -> None:
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        await kernel.read(ino)
+    assert caught.value.errno == errno.ESTALE
+
+
 # --- names that only a listing has shown -------------------------------------------------------------------------
 
 
@@ -146,21 +152,17 @@ async def test_a_file_moved_away_and_the_next_one_of_its_name_have_a_number_each
     assert kernel.inos["alpha/files/f0"] != number == kernel.inos["alpha/files/moved"]
     assert await kernel.read(number) == files[0].encode()
     await kernel.write("alpha/files/moved", b"written to")
-    found = await world.bucket("alpha/files/f0"), await world.bucket("alpha/files/moved")
-    assert found == ({"": b"new"}, {"": b"written to"})
+    objects = await world.bucket("alpha/files/f0"), await world.bucket("alpha/files/moved")
+    assert objects == ({"": b"new"}, {"": b"written to"})
 
 
-async def test_a_file_that_another_one_is_moved_over_leaves_its_number_to_nobody(
-    kernel: Kernel, files: Sequence[str]
-) -> None:
+async def test_a_file_that_a_move_replaces_leaves_its_number_to_nobody(kernel: Kernel, files: Sequence[str]) -> None:
     shown = await kernel.ls("alpha/files")
 
     await kernel.rename("alpha/files/f0", "alpha/files/f1")
 
     assert await kernel.read(shown["f0"].ino) == files[0].encode()
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await kernel.read(shown["f1"].ino)
-    assert caught.value.errno == errno.ESTALE
+    await expect_stale(kernel, shown["f1"].ino)
     assert (await kernel.ls("alpha/files"))["f1"].ino == shown["f0"].ino
 
 
@@ -173,9 +175,7 @@ async def test_a_file_that_was_removed_leaves_its_number_to_nobody_while_the_ker
     await kernel.write(files[0], b"new")
 
     assert kernel.inos[files[0]] != number
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await kernel.read(number)
-    assert caught.value.errno == errno.ESTALE
+    await expect_stale(kernel, number)
 
 
 @pytest.mark.parametrize("backup", ["later.md", "{name}~"], ids=["under another name", "by an editor"])
@@ -240,10 +240,10 @@ async def test_a_name_that_goes_during_a_listing_is_not_believed_when_a_later_pa
 
     assert later["zz-kept"].name_seconds > 0
     gone = {later[f"zz-{name}"] for name in ("directory", "link", "moved", "removed")}
-    assert {(one.name_seconds, one.attr_seconds) for one in gone} == {(0.0, 0.0)}
+    assert {(entry.name_seconds, entry.attr_seconds) for entry in gone} == {(0.0, 0.0)}
 
 
-async def test_a_file_that_only_a_listing_has_shown_is_not_believed_after_its_removal(
+async def test_a_file_known_from_a_listing_is_not_believed_after_its_removal(
     kernel: Kernel, files: Sequence[str]
 ) -> None:
     await kernel.ls("alpha/files")
@@ -254,7 +254,7 @@ async def test_a_file_that_only_a_listing_has_shown_is_not_believed_after_its_re
     await kernel.rename(files[1], files[2])
     later = await kernel.readdir(fh, 1)
 
-    assert {one.name_seconds for one in later.values()} == {0.0}
+    assert {entry.name_seconds for entry in later.values()} == {0.0}
 
 
 async def test_a_listing_during_which_nothing_changes_gives_every_name_once(
@@ -286,7 +286,7 @@ async def test_a_directory_that_was_listed_is_freed_when_the_kernel_gives_it_bac
     shown = await kernel.readdir(fh, 0, at_most=names)
     await kernel.operations.releasedir(fh)
 
-    await kernel.operations.forget([(one.ino, 1) for one in shown.values()])
+    await kernel.operations.forget([(entry.ino, 1) for entry in shown.values()])
     await kernel.operations.forget([(number, 1)])
     gc.collect()
 
@@ -294,9 +294,7 @@ async def test_a_directory_that_was_listed_is_freed_when_the_kernel_gives_it_bac
     assert kernel.operations.statistics().inodes.held == 2, "the root and the space"
 
 
-async def test_names_of_a_listing_that_nobody_read_are_freed_with_their_directory(
-    kernel: Kernel, files: Sequence[str]
-) -> None:
+async def test_names_of_an_unread_listing_are_freed_with_their_directory(kernel: Kernel, files: Sequence[str]) -> None:
     number = await kernel.lookup("alpha/files")
     fh = await kernel.opendir("alpha/files")
     await kernel.readdir(fh, 0, at_most=0)

@@ -7,7 +7,20 @@ import json
 
 import pytest
 import trio
-from hosts import APPEND, EDIT, REPLACE, WRITE, Host, World, close, during, full_disk, refused, unreachable
+from hosts import (
+    APPEND,
+    EDIT,
+    REPLACE,
+    WRITE,
+    Host,
+    World,
+    close,
+    during,
+    refused,
+    unreachable,
+    while_saving,
+    without_room,
+)
 from trio.abc import Clock
 
 from livememfs import errors
@@ -27,6 +40,10 @@ LITTER = (
     *("4913", f".{NAME}.swp", f".{NAME}.swx", f"{NAME}~", f"#{NAME}#", f".#{NAME}", "sedAbC123", f"{NAME}.tmp.77"),
     *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
 )
+CATEGORIES = {
+    "todo.md": "todo", "Decision use S3": "decision", "insight_1.md": "insight", "question-why": "question",
+    "progress.txt": "progress", "issue 12.md": "issue", "todos.md": "observation", "notes-todo.md": "observation",
+}  # fmt: skip
 LARGE = b"a line\n" * (privacy.LARGE // 6)
 REDACTION = "livememfs.text.privacy.redaction.redact_file"
 
@@ -45,6 +62,13 @@ async def only_note(world: World) -> Note:
     assert len(notes) == 1, sorted(notes)
     name, data = notes.popitem()
     return Note.parse(data, path=name, name=name)
+
+
+async def text_of_canonical(world: World) -> str:
+    """The text of the one note there is, which has the canonical name of NAME."""
+    [(name, data)] = (await world.notes()).items()
+    assert name == CANONICAL
+    return body_of(data)
 
 
 @pytest.fixture
@@ -66,13 +90,8 @@ async def test_closing_a_file_makes_one_complete_note_under_a_canonical_key(worl
     assert list(notes) == [CANONICAL]
     assert Note.parse(notes[CANONICAL], path=CANONICAL) == Note(START, "me", "decision", (), "alpha", "we use S3\n")
     text = notes[CANONICAL].decode()
-    assert [line.partition(":")[0] for line in text.splitlines()[1:6]] == [
-        "timestamp",
-        "agent",
-        "category",
-        "tags",
-        "space_id",
-    ]
+    fields = [line.partition(":")[0] for line in text.splitlines()[1:6]]
+    assert fields == ["timestamp", "agent", "category", "tags", "space_id"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +129,7 @@ async def test_a_note_of_the_first_version_answers_to_the_name_it_was_written_un
     assert len(await world.notes()) == 1
 
 
-async def test_another_name_with_the_same_last_digits_is_not_taken_for_a_note(
+async def test_a_name_with_the_same_last_digits_is_another_note(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     key = live(f"20260219T090000_me_decision_123{uid_ending('alpha', NAME)}.md")
@@ -129,8 +148,8 @@ async def test_notes_of_one_second_are_numbered_in_the_order_in_which_they_were_
     for number in range(50):
         await here.write(live(f"note {97 - number}.md"), f"{number}\n")
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == [f"{number}\n" for number in range(50)]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == [f"{number}\n" for number in range(50)]
 
 
 async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
@@ -141,36 +160,16 @@ async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
     await here.rename(live("1.md"), live("zero.md"))
     await world.settle()
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == ["0\n", "1\n", "2\n"]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == ["0\n", "1\n", "2\n"]
     assert body_of(await there.read(live("zero.md"))) == "1\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "category"),
-    [
-        ("todo.md", "todo"),
-        ("Decision use S3", "decision"),
-        ("insight_1.md", "insight"),
-        ("question-why", "question"),
-        ("progress.txt", "progress"),
-        ("issue 12.md", "issue"),
-        ("todos.md", "observation"),
-        ("notes-todo.md", "observation"),
-    ],
-)
+@pytest.mark.parametrize(("name", "category"), CATEGORIES.items())
 async def test_the_first_word_of_the_name_is_the_category(world: World, here: Host, name: str, category: str) -> None:
     await here.write(live(name), "text\n")
 
     assert (await only_note(world)).category == category
-
-
-async def test_the_agent_is_the_one_behind_the_process_that_wrote(world: World, here: Host) -> None:
-    here.agents[77] = "cline"
-
-    await here.write(PATH, "text\n", pid=77)
-
-    assert (await only_note(world)).agent == "cline"
 
 
 async def test_the_agent_is_known_even_when_its_process_is_gone_at_close(world: World, here: Host) -> None:
@@ -258,9 +257,7 @@ async def test_an_edit_leaves_the_first_writer_and_fields_that_we_do_not_know(wo
 
 
 @pytest.mark.parametrize("name", [NAME, CANONICAL])
-async def test_appending_keeps_one_front_matter_and_one_object(
-    world: World, here: Host, stored: str, name: str
-) -> None:
+async def test_appends_keep_one_front_matter_and_one_object(world: World, here: Host, stored: str, name: str) -> None:
     await here.write(live(name), "and folders\n", APPEND)
     await here.write(live(name), "and disks\n", APPEND)
 
@@ -312,8 +309,7 @@ async def test_truncating_by_name_and_writing_is_an_edit(world: World, here: Hos
     await (await here.node(PATH)).change(AttrChange(size=0), NOBODY)
     await here.write(PATH, "new\n", APPEND)
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_vim_saves_by_moving_the_note_aside(world: World, here: Host, stored: str) -> None:
@@ -334,8 +330,7 @@ async def test_vim_saves_with_a_copy_as_backup(world: World, here: Host, stored:
     await here.write(PATH, "new\n")
     await here.unlink(live(f"{NAME}~"))
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_emacs_keeps_its_backup_and_then_saves_in_place(world: World, here: Host, stored: str) -> None:
@@ -385,17 +380,14 @@ async def test_a_temporary_file_renamed_to_a_free_name_is_a_new_note(world: Worl
     assert body_of(await there.read(PATH)) == "we use S3\n"
 
 
-async def test_an_editor_that_moves_aside_and_renames_the_new_one_in_keeps_one_object(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_editor_that_moves_the_old_out_and_the_new_in_keeps_one(world: World, here: Host, stored: str) -> None:
     """JetBrains: write beside, move the old one away, move the new one in, remove the old one."""
     await here.write(live(f"{NAME}___jb_tmp___"), "new\n")
     await here.rename(PATH, live(f"{NAME}___jb_old___"))
     await here.rename(live(f"{NAME}___jb_tmp___"), PATH)
     await here.unlink(live(f"{NAME}___jb_old___"))
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_a_note_moved_aside_and_back_is_the_same_note(world: World, here: Host, stored: str) -> None:
@@ -404,8 +396,7 @@ async def test_a_note_moved_aside_and_back_is_the_same_note(world: World, here: 
 
     await here.rename(live(f"{NAME}~"), PATH)
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "we use S3\n"
+    assert await text_of_canonical(world) == "we use S3\n"
 
 
 async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
@@ -418,9 +409,7 @@ async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
     assert list(await world.notes()) == [CANONICAL]
 
 
-async def test_removing_the_backup_of_a_note_without_successor_removes_the_note(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_removing_the_only_backup_of_a_note_removes_the_note(world: World, here: Host, stored: str) -> None:
     await here.rename(PATH, live(f"{NAME}~"))
     await here.unlink(live(f"{NAME}~"))
 
@@ -453,11 +442,15 @@ async def test_a_note_renamed_over_another_one_replaces_it(world: World, here: H
 
 
 @pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
+@pytest.mark.parametrize("before", ["a draft", "a stored note"])
 async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
-    world: World, here: Host, stored: str, temporary: str
+    world: World, here: Host, before: str, temporary: str
 ) -> None:
     """What is large is redacted in a thread, and accepted when that is done: not over what came meanwhile."""
-    here.caches = []
+    if before == "a stored note":
+        here.caches = []
+        await here.write(PATH, "we use S3\n")
+        world.clock.advance(hours=1)
     await here.write(live(temporary), "the other\n")
     handle = await here.begin(PATH, LARGE, EDIT)
 
@@ -470,21 +463,7 @@ async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
     assert (await only_note(world)).body == "the other\none more\n"
 
 
-@pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
-async def test_a_note_renamed_over_a_draft_whose_close_is_still_running_replaces_it(
-    world: World, here: Host, temporary: str
-) -> None:
-    await here.write(live(temporary), "the other\n")
-    handle = await here.begin(PATH, LARGE, EDIT)
-
-    await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
-    await handle.release()
-
-    assert (await only_note(world)).body == "the other\n"
-    assert body_of(await here.read(PATH)) == "the other\n"
-
-
-async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_it(
+async def test_a_draft_renamed_over_a_note_while_both_are_saved_replaces_it(
     world: World, here: Host, stored: str
 ) -> None:
     one, two = await here.open(PATH, EDIT), await here.open(live("todo-other.md"), EDIT)
@@ -526,10 +505,7 @@ async def test_hard_refusals(here: Host, stored: str) -> None:
 # --- what stays local --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    LITTER,
-)
+@pytest.mark.parametrize("name", LITTER)
 async def test_litter_never_reaches_the_bucket_and_works_as_a_file(world: World, here: Host, name: str) -> None:
     await here.write(live(name), b"\xff\x00 anything")
     here.store.forget()
@@ -555,9 +531,7 @@ async def test_an_empty_file_stays_a_draft_until_it_says_something(world: World,
     assert (await only_note(world)).body == "text\n"
 
 
-async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new_ones(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_emptied_note_keeps_its_bytes_until_there_are_new_ones(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
     handle = await here.open(PATH, REPLACE)
     await handle.flush()
@@ -598,9 +572,7 @@ async def test_a_note_of_exactly_the_limit_is_taken(world: World, here: Host) ->
     assert len((await only_note(world)).body) == MAX_NOTE_BYTES
 
 
-async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one_as_it_is(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
 
     await refused(errors.NotText, here.write(PATH, b"\xff"))
@@ -624,8 +596,7 @@ async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one
 ) -> None:
     handle = await here.begin(PATH, b"text\n")
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await handle.flush()
+    await without_room(here, handle.flush())
 
     assert await here.read(PATH) == b"text\n"
     world.clock.advance(60)
@@ -639,19 +610,16 @@ async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one
 async def test_a_failed_edit_of_a_stored_note_is_saved_by_the_next_close(world: World, here: Host, stored: str) -> None:
     handle = await here.begin(PATH, b"new\n", REPLACE)
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await handle.flush()
+    await without_room(here, handle.flush())
 
     assert await here.read(PATH) == b"new\n"
     await handle.flush()
-    assert (await only_note(world)).body == "new\n"
-    assert list(await world.notes()) == [CANONICAL]
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: World, here: Host, stored: str) -> None:
     """The kernel may forget the file at any time; what was accepted and not saved is drained all the same."""
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.write(PATH, "new\n")
+    await without_room(here, here.write(PATH, "new\n"))
     world.clock.advance(60)
     gc.collect()
 
@@ -664,13 +632,11 @@ async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: 
 async def test_a_failed_rename_over_a_note_can_be_done_again(world: World, here: Host, stored: str) -> None:
     await here.write(live("x.tmp"), "new\n")
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.rename(live("x.tmp"), PATH)
+    await without_room(here, here.rename(live("x.tmp"), PATH))
     assert body_of(await here.read(PATH)) == "we use S3\n"
 
     await here.rename(live("x.tmp"), PATH)
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 # --- removing ----------------------------------------------------------------------------------------------------
@@ -690,11 +656,7 @@ async def test_a_draft_that_is_removed_while_it_is_being_saved_does_not_come_bac
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     handle = await here.begin(PATH, b"text\n")
-    here.store.latency("put", 1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.flush)
-        await trio.sleep(0.5)
-        await here.unlink(PATH)
+    await while_saving(here, handle, here.unlink(PATH))
 
     assert await world.notes() == {}
     assert await here.names("alpha/live") == []
@@ -746,12 +708,8 @@ async def test_a_name_is_free_again_after_its_note_was_removed(world: World, her
 # --- two hosts ---------------------------------------------------------------------------------------------------
 
 
-async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
-    world: World, here: Host, there: Host
-) -> None:
-    one, two = await here.open(PATH, WRITE), await there.open(PATH, WRITE)
-    await one.write(0, b"from here\n")
-    await two.write(0, b"from there\n")
+async def test_notes_of_one_name_and_second_from_two_hosts_are_both_kept(world: World, here: Host, there: Host) -> None:
+    one, two = await here.begin(PATH, b"from here\n"), await there.begin(PATH, b"from there\n")
     await one.flush()
     await two.flush()
 
@@ -788,7 +746,7 @@ async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
     assert any("two\n" in body for body in bodies)
 
 
-async def test_a_note_removed_by_one_host_and_edited_by_the_other_stays(
+async def test_a_note_that_one_host_removes_and_one_edits_stays(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
     theirs = await there.open(PATH, REPLACE)

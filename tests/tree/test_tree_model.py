@@ -146,7 +146,11 @@ class Model:
 
 
 class Machine:
-    """The model and a host, driven side by side."""
+    """The model and a host, driven side by side.
+
+    An operation `x` is `_x` of this class or `x` of the host. `_model_x` of this class, or `x` of the model,
+    says why it is refused; with neither it is done.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -158,9 +162,10 @@ class Machine:
     async def step(self, name: str, *args: Any) -> None:
         """One operation on both; they agree on whether and why it is refused."""
         raised: type[errors.LiveMemError] | None = None
-        refusals = getattr(self, f"_model_{name}")(*args)
+        expect = getattr(self, f"_model_{name}", None) or getattr(self.model, name, None)
+        refusals = expect(*args) if expect is not None else set()
         try:
-            await getattr(self, f"_{name}")(*args)
+            await (getattr(self, f"_{name}", None) or getattr(self.host, name))(*args)
         except errors.LiveMemError as error:
             raised = type(error)
         assert (raised in refusals) if refusals else raised is None, (name, args, raised, refusals)
@@ -169,9 +174,6 @@ class Machine:
         refusals, inode = self.model.file(path, create=True)
         inode.data[:] = data
         return refusals
-
-    async def _write(self, path: str, data: bytes) -> None:
-        await self.host.write(path, data)
 
     def _model_append(self, path: str, data: bytes) -> Refusals:
         refusals, inode = self.model.file(path, create=True)
@@ -202,30 +204,6 @@ class Machine:
             raise errors.IsADirectory(path=path)
         await node.change(AttrChange(size=size), NOBODY)
 
-    def _model_mkdir(self, path: str) -> Refusals:
-        return self.model.mkdir(path)
-
-    async def _mkdir(self, path: str) -> None:
-        await self.host.mkdir(path)
-
-    def _model_rmdir(self, path: str) -> Refusals:
-        return self.model.rmdir(path)
-
-    async def _rmdir(self, path: str) -> None:
-        await self.host.rmdir(path)
-
-    def _model_unlink(self, path: str) -> Refusals:
-        return self.model.unlink(path)
-
-    async def _unlink(self, path: str) -> None:
-        await self.host.unlink(path)
-
-    def _model_rename(self, source: str, target: str) -> Refusals:
-        return self.model.rename(source, target)
-
-    async def _rename(self, source: str, target: str) -> None:
-        await self.host.rename(source, target)
-
     def _model_open(self, slot: int, path: str) -> Refusals:
         refusals, self.opened = self.model.file(path, create=True)
         return refusals
@@ -234,25 +212,15 @@ class Machine:
         await self._close(slot)
         self.open[slot] = (self.opened, await self.host.open(path, EDIT))
 
-    def _model_put(self, slot: int, offset: int, data: bytes) -> Refusals:
-        if slot in self.open:
-            self.open[slot][0].put(offset, data)
-        return set()
-
     async def _put(self, slot: int, offset: int, data: bytes) -> None:
         if slot in self.open:
-            await self.open[slot][1].write(offset, data)
-
-    def _model_close(self, slot: int) -> Refusals:
-        return set()
+            inode, handle = self.open[slot]
+            inode.put(offset, data)
+            await handle.write(offset, data)
 
     async def _close(self, slot: int) -> None:
         if slot in self.open:
-            _, handle = self.open.pop(slot)
-            await close(handle)
-
-    def _model_later(self) -> Refusals:
-        return set()
+            await close(self.open.pop(slot)[1])
 
     async def _later(self) -> None:
         self.world.clock.advance(LISTED_ANEW)
@@ -262,21 +230,21 @@ class Machine:
 
     async def compare(self, host: Host) -> None:
         """Every path, its kind, its bytes and its size are those of the model."""
-        found: dict[str, bytes | None] = {}
-        await self._collect(host, TOP, found)
+        shown: dict[str, bytes | None] = {}
+        await self._collect(host, TOP, shown)
         wanted = {path: None if inode is None else bytes(inode.data) for path, inode in self.model.paths.items()}
-        assert found == wanted
+        assert shown == wanted
         for inode, handle in self.open.values():
             assert await handle.read(0, 1_000) == bytes(inode.data)
 
-    async def _collect(self, host: Host, path: str, found: dict[str, bytes | None]) -> None:
-        found[path] = None
+    async def _collect(self, host: Host, path: str, shown: dict[str, bytes | None]) -> None:
+        shown[path] = None
         for name, node in await (await host.folder(path)).children():
             below = f"{path}/{name}"
             if isinstance(node, Directory):
-                await self._collect(host, below, found)
+                await self._collect(host, below, shown)
             else:
-                data = found[below] = await host.read(below)
+                data = shown[below] = await host.read(below)
                 assert (await host.attrs(below)).size == len(data)
 
     async def finish(self) -> None:

@@ -95,7 +95,7 @@ async def test_whoever_only_writes_is_heard_once(mount: Mount, parts: list[bytes
     assert [request for _, _, request in mount.hooks.asked] == [b"".join(parts)]
 
 
-async def test_an_event_that_is_too_long_is_answered_with_nothing_and_told(
+async def test_an_event_that_is_too_long_gets_no_answer_and_is_told(
     mount: Mount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_EVENT >= 1 << 20

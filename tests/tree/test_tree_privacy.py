@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from hosts import WRITE, Host, World, close
+from hosts import EDIT, Host, World, close
 
 from livememfs.errors import LiveMemError
 from livememfs.memories import storing as memories
-from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
-from livememfs.testing.embed import PATIENT, FakeEmbedder
+from livememfs.testing.embed import FakeEmbedder
 from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.root import Root
 
 TOKEN = "gh" + "p_" + "aB3" * 12
 SECRET = "the moon is hollow"
@@ -38,10 +33,18 @@ def told(host: Host) -> list[dict[str, Any]]:
 
 async def everything(world: World, host: Host) -> str:
     """All that the bucket and the local state of a host hold, and what it says of it."""
-    found = await world.bucket()
+    objects = await world.bucket()
     database = host.replica.drafts._database
     drafts = [row[0] for table in ("draft", "recovered") for row in database.rows(f"SELECT data FROM {table}")]
-    return b"\n".join([*found.values(), *map(str.encode, found), *drafts, host.errors.errors()]).decode()
+    return b"\n".join([*objects.values(), *map(str.encode, objects), *drafts, host.errors.errors()]).decode()
+
+
+async def expect_public(world: World, host: Host, text: str = PUBLIC) -> None:
+    """The public text is held, and nothing private."""
+    held = await everything(world, host)
+    assert text in held
+    assert SECRET not in held
+    assert TOKEN not in held
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -51,10 +54,7 @@ async def test_what_is_closed_is_stored_without_what_is_private(world: World, he
     await here.write(path, TEXT)
 
     assert (await here.read(path)).decode().endswith(PUBLIC)
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here)
     [line] = told(here)
     assert line["path"] == path
     assert line["what"].endswith("stored nowhere: github-token, private")
@@ -71,10 +71,7 @@ async def test_the_descriptor_that_wrote_sees_its_bytes_and_each_later_save_is_r
     assert await handle.read(0, 1_000) == TEXT.encode()
     await handle.write(len(TEXT), b"more\n")
     await close(handle)
-    held = await everything(world, here)
-    assert PUBLIC + "more\n" in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here, PUBLIC + "more\n")
     assert len(told(here)) == 2
 
 
@@ -90,9 +87,7 @@ async def test_how_an_editor_saves_makes_no_difference(world: World, here: Host)
     await here.write("alpha/live/.plan.tmp", TEXT)
     await here.rename("alpha/live/.plan.tmp", "alpha/live/plan")
 
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
+    await expect_public(world, here)
 
 
 async def test_ordinary_files_keep_their_bytes_and_nothing_is_told(world: World, here: Host) -> None:
@@ -103,9 +98,7 @@ async def test_ordinary_files_keep_their_bytes_and_nothing_is_told(world: World,
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-async def test_drafts_of_notes_and_memories_are_kept_without_what_is_private(
-    world: World, here: Host, folder: str
-) -> None:
+async def test_drafts_of_notes_and_memories_are_kept_without_secrets(world: World, here: Host, folder: str) -> None:
     for name in ("plan", ".plan.swp"):  # an editor's own file too
         _handle = await here.begin(f"alpha/{folder}/{name}", TEXT.encode())
 
@@ -167,15 +160,9 @@ async def test_a_memory_without_a_file_goes_the_same_way(world: World, here: Hos
 
     await memories.remember(here.replica, world.clock, "alpha", "memories", TEXT, agent="me", on_private=heard.append)
 
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here)
     [error] = heard
     assert str(error).endswith("github-token, private")
-
-
-# --- .recall -----------------------------------------------------------------------------------------------------
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
@@ -198,9 +185,7 @@ async def test_a_file_whose_name_is_private_goes_by_it_in_this_mount_alone(
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-async def test_two_private_names_are_two_files_and_digits_tell_nothing_of_either(
-    world: World, here: Host, folder: str
-) -> None:
+async def test_two_private_names_are_two_files_and_digits_tell_nothing(world: World, here: Host, folder: str) -> None:
     for name in (TOKEN, f"{TOKEN[:-1]}c", "plan"):
         await here.write(f"alpha/{folder}/{name}", f"about {name[-1]}\n")
     await here.rename(f"alpha/{folder}/plan", f"alpha/{folder}/{TOKEN[:-1]}d")
@@ -234,58 +219,43 @@ async def test_rules_are_sealed_without_what_is_private_and_their_draft_has_none
 
 
 @pytest.fixture
-async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery) -> FakeEmbedder:
-    """The embedding model of `here`, which answers messages from now on."""
-    model = FakeEmbedder()
-
-    async def open_model() -> FakeEmbedder:
-        return model
-
-    recall = Recall(
-        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
-    )
-    here.context = replace(
-        here.context, recall=recall, prehook=Prehook(recall, world.clock, ToldSessions(here.replica))
-    )
-    here.root = Root(here.context)
-    here.replica.changes.subscribe(recall.heard)
-    await nursery.start(recall.run)
+async def asking(here: Host, recall: Recall) -> Host:
+    """`here`, which answers messages."""
     await here.write("alpha/memories/moon", "the moon is far away")
     await recall.prepare(("alpha",), 10.0)
-    return model
+    return here
 
 
 async def ask(host: Host, message: str) -> str:
-    handle = await host.open("alpha/.recall", replace(WRITE, read=True))
-    await handle.write(0, message.encode())
+    handle = await host.begin("alpha/.recall", message.encode(), EDIT)
     with trio.fail_after(10.0):
         answer = await handle.read(0, 100_000)
     await handle.release()
     return answer.decode()
 
 
-async def test_a_message_is_looked_up_without_what_is_private(here: Host, model: FakeEmbedder, tmp_path: Path) -> None:
-    answer = await ask(here, f"where is the moon? <private>{SECRET}</private> {TOKEN}")
+async def test_a_message_is_looked_up_without_private_parts(asking: Host, model: FakeEmbedder, tmp_path: Path) -> None:
+    answer = await ask(asking, f"where is the moon? <private>{SECRET}</private> {TOKEN}")
 
     assert "the moon is far away" in answer
     [asked] = model.asked
     assert asked.split() == ["where", "is", "the", "moon?"]
-    [line] = told(here)
+    [line] = told(asking)
     assert (line["path"], line["what"].rpartition(": ")[2]) == ("alpha/.recall", "github-token, private")
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert SECRET.encode() not in kept
     assert TOKEN.encode() not in kept
 
 
-async def test_a_message_that_is_private_as_a_whole_asks_nothing(here: Host, model: FakeEmbedder) -> None:
-    assert await ask(here, f"<private>{SECRET}") == ""
+async def test_a_message_that_is_private_as_a_whole_asks_nothing(asking: Host, model: FakeEmbedder) -> None:
+    assert await ask(asking, f"<private>{SECRET}") == ""
 
     assert model.asked == []
-    assert len(told(here)) == 1
+    assert len(told(asking)) == 1
 
 
-async def test_a_message_is_cut_only_after_what_is_private_has_left_it(here: Host, model: FakeEmbedder) -> None:
-    await ask(here, f"the moon? <private>{'word ' * 5_000}{SECRET}</private> where?")
+async def test_a_message_is_cut_only_after_what_is_private_has_left_it(asking: Host, model: FakeEmbedder) -> None:
+    await ask(asking, f"the moon? <private>{'word ' * 5_000}{SECRET}</private> where?")
 
     [asked] = model.asked
     assert "hollow" not in asked

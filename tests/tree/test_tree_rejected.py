@@ -27,8 +27,8 @@ ODD = 'Sure! {"bank": \r\n\x00 \ud800 é\n\n'
 
 def texts(replies: RejectedReplies) -> list[str]:
     """What is kept, without the heads."""
-    found = [replies.read(reply.name) for reply in replies.kept()]
-    return [data.decode().partition("\n\n")[2] for data in found if data is not None]
+    contents = [replies.read(reply.name) for reply in replies.kept()]
+    return [data.decode().partition("\n\n")[2] for data in contents if data is not None]
 
 
 @pytest.fixture
@@ -45,9 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 # --- keeping ------------------------------------------------------------------------------------------------------
 
 
-def test_the_head_says_when_where_and_why_and_the_reply_follows_word_for_word(
-    clock: ManualClock, place: Path | None
-) -> None:
+def test_the_head_says_when_where_and_why_and_the_whole_reply_follows(clock: ManualClock, place: Path | None) -> None:
     replies = RejectedReplies(clock, place)
 
     replies.keep(SPACE, "not JSON\nat line 1", ODD)
@@ -120,7 +118,7 @@ def test_only_the_owner_can_read_what_is_kept(clock: ManualClock, tmp_path: Path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_the_next_process_finds_what_is_young_enough_and_leaves_strange_files_alone(
+def test_the_next_process_finds_young_replies_and_leaves_strange_files_alone(
     clock: ManualClock, tmp_path: Path
 ) -> None:
     RejectedReplies(clock, tmp_path).keep("first", "why", "old")
@@ -214,15 +212,15 @@ async def consolidated(here: Host, world: World, *answers: Any) -> tuple[dict[st
 
 async def wait(here: Host) -> list[dict[str, Any]]:
     """The lines of the wait file, up to the failure that may end it."""
-    handle, found = await here.open(f"{SPACE}/.consolidate.wait"), b""
+    handle, text = await here.open(f"{SPACE}/.consolidate.wait"), b""
     try:
         while part := await handle.read(0, 131_072):
-            found += part
+            text += part
     except errors.LiveMemError:
         pass
     finally:
         await handle.release()
-    return [json.loads(line) for line in found.splitlines()]
+    return [json.loads(line) for line in text.splitlines()]
 
 
 async def test_a_run_that_failed_names_the_reply_that_was_refused(here: Host, world: World) -> None:

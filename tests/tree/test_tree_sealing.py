@@ -11,7 +11,6 @@ from livememfs.memories.storing import remember
 from livememfs.records.metadata import META_MODE, META_MTIME, META_NAME, META_OP, META_SHA256
 from livememfs.records.sealing import Form, MemoryForm, NoteForm
 from livememfs.store.base import ObjectInfo
-from livememfs.tree.node import NOBODY, AttrChange
 
 TOKEN = "gh" + "p_" + "aB3" * 12
 FORMS = [NoteForm(), *map(MemoryForm, ("memories", "self", "goals"))]
@@ -34,11 +33,11 @@ TEXTS = {
 }
 
 
-async def call(host: Host, world: World, form: Form, text: str, agent: str = "me") -> str:
+async def call(host: Host, world: World, form: Form, text: str) -> str:
     """Store a text without a file; the key."""
     if form.folder == "live":
-        return await write_note(host.replica, world.clock, "alpha", text, agent=agent)
-    return await remember(host.replica, world.clock, "alpha", form.folder, text, agent=agent)
+        return await write_note(host.replica, world.clock, "alpha", text, agent="me")
+    return await remember(host.replica, world.clock, "alpha", form.folder, text, agent="me")
 
 
 async def stored(world: World, form: Form) -> dict[str, ObjectInfo]:
@@ -89,11 +88,9 @@ async def test_what_is_stored_keeps_what_it_said_when_all_words_are_taken_out_of
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 async def test_the_same_text_is_stored_the_same(world: World, here: Host, form: Form, text: str) -> None:
-    agent = "me"
-    here.agents[7] = agent
-    await here.write(f"alpha/{form.folder}/plan", text, pid=7)
+    await here.write(f"alpha/{form.folder}/plan", text)
     [by_file] = await stored(world, form)
-    by_call = await call(here, world, form, text, agent)
+    by_call = await call(here, world, form, text)
 
     one, other = await world.memory.get(by_file), await world.memory.get(by_call)
     assert one.data == other.data
@@ -107,17 +104,14 @@ async def test_the_same_text_is_stored_the_same(world: World, here: Host, form: 
 
 
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
-async def test_a_mode_that_somebody_sets_is_kept_and_the_usual_one_is_not_said(
-    world: World, here: Host, form: Form
-) -> None:
+async def test_a_mode_that_somebody_sets_is_kept_and_the_usual_one_is_not(world: World, here: Host, form: Form) -> None:
     path = f"alpha/{form.folder}/plan"
     await here.write(path, "We use S3.\n")
     await here.sent()
     [(key, info)] = (await stored(world, form)).items()
     assert META_MODE not in (info.meta or {})
 
-    await (await here.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await here.sent()
+    await here.change(path, mode=0o600)
 
     assert (await here.attrs(path)).mode == 0o600
     assert ((await world.memory.head(key)).meta or {})[META_MODE] == "600"

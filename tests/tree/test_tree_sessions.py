@@ -92,19 +92,19 @@ async def test_a_session_of_a_hook_is_called_by_its_own_id(mount: Mount, world: 
 async def test_a_file_of_json_is_an_event(mount: Mount) -> None:
     given = {"tool": "Edit", "input": {"file_path": "a"}, "output": ["ok"], "id": "e1", "project": "/p"}
 
-    found = await mount.event(json.dumps(given))
+    event = await mount.event(json.dumps(given))
 
-    assert found == Event("e1", "s-1", "tool", START, "codex", "", "/p", "Edit", {"file_path": "a"}, ["ok"], tokens=10)
+    assert event == Event("e1", "s-1", "tool", START, "codex", "", "/p", "Edit", {"file_path": "a"}, ["ok"], tokens=10)
 
 
 async def test_the_fields_of_a_hook_are_understood(mount: Mount) -> None:
     given = {"tool_name": "Edit", "tool_input": {"a": 1}, "tool_response": "ok", "tool_use_id": "t1", "cwd": "/p",
              "agent_id": "a1", "session_id": "of somebody else"}  # fmt: skip
 
-    found = await mount.event(json.dumps(given))
+    event = await mount.event(json.dumps(given))
 
-    assert (found.tool, found.input, found.output, found.id) == ("Edit", {"a": 1}, "ok", "t1")
-    assert (found.project, found.subagent, found.session) == ("/p", "a1", "s-1")
+    assert (event.tool, event.input, event.output, event.id) == ("Edit", {"a": 1}, "ok", "t1")
+    assert (event.project, event.subagent, event.session) == ("/p", "a1", "s-1")
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ async def test_the_fields_of_a_hook_are_understood(mount: Mount) -> None:
     ids=["text", "a bracket", "a list", "other fields", "too deep", "half a character"],
 )
 async def test_whatever_else_is_written_is_a_note(mount: Mount, data: str, output: Any) -> None:
-    found = await mount.event(data)
+    event = await mount.event(data)
 
-    assert (found.kind, found.tool) == ("tool", "note")
-    assert output is None or found.output == output
+    assert (event.kind, event.tool) == ("tool", "note")
+    assert output is None or event.output == output
 
 
 async def test_a_file_stays_visible_and_is_one_event_however_it_is_written(mount: Mount) -> None:
@@ -210,9 +210,7 @@ async def test_a_line_without_a_prompt_is_counted(mount: Mount) -> None:
     assert mount.rows() == [("s-1", "prompt", "skipped", EMPTY)]
 
 
-async def test_prompts_are_read_as_the_bucket_has_them_and_bytes_that_are_no_text_are_refused(
-    mount: Mount, world: World
-) -> None:
+async def test_prompts_are_read_as_the_bucket_has_them_and_must_be_text(mount: Mount, world: World) -> None:
     assert await mount.host.read(PROMPTS) == b""
     await mount.put(PROMPTS, b'{"prompt": "x"}\n')
 

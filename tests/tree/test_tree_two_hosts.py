@@ -16,23 +16,27 @@ from livememfs import errors
 from livememfs.cache.replica import Listing
 from livememfs.records.metadata import META_OP
 from livememfs.spaces import making as spaces
-from livememfs.tree.node import NOBODY, AttrChange
+from livememfs.tree.node import NOBODY
 from livememfs.tree.space.root import Space
 
 
-def insisting(world: World, name: str) -> Host:
-    """One more host, behind a store that tries again as a mount's does."""
-    return world.host(name, insists=True)
+@pytest.fixture
+def one(world: World) -> Host:
+    """A host behind a store that tries again, as a mount's does."""
+    return world.host("one", insists=True)
+
+
+@pytest.fixture
+def other(world: World) -> Host:
+    return world.host("other", insists=True)
 
 
 async def touch(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mtime_ns=10**18), NOBODY)
-    await host.sent()
+    await host.change(path, mtime_ns=10**18)
 
 
 async def chmod(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await host.sent()
+    await host.change(path, mode=0o600)
 
 
 async def label(host: Host, path: str) -> None:
@@ -48,8 +52,9 @@ BETWEEN = [nothing, touch, chmod, label]
 
 
 @pytest.mark.parametrize("between", BETWEEN, ids=lambda step: step.__name__)
-async def test_both_edits_of_one_version_survive(world: World, between: Callable[[Host, str], Awaitable[None]]) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_both_edits_of_one_version_survive(
+    world: World, one: Host, other: Host, between: Callable[[Host, str], Awaitable[None]]
+) -> None:
     await one.write("alpha/f", "base\n")
     mine = await one.open("alpha/f", WRITE)
     await other.write("alpha/f", "from the other\n")
@@ -67,9 +72,8 @@ async def test_both_edits_of_one_version_survive(world: World, between: Callable
 
 @pytest.mark.parametrize("between", [touch, chmod, label], ids=lambda step: step.__name__)
 async def test_setting_attributes_of_a_file_changed_elsewhere_shows_what_is_there_now(
-    world: World, between: Callable[[Host, str], Awaitable[None]]
+    world: World, one: Host, other: Host, between: Callable[[Host, str], Awaitable[None]]
 ) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
     await one.write("alpha/f", "base\n")
     await one.read("alpha/f")
     await other.write("alpha/f", "from the other\n")
@@ -81,8 +85,7 @@ async def test_setting_attributes_of_a_file_changed_elsewhere_shows_what_is_ther
     assert await world.bucket("alpha/f") == {"": b"from the other\nand me\n"}
 
 
-async def test_both_hosts_additions_to_one_note_survive(world: World) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_both_hosts_additions_to_one_note_survive(world: World, one: Host, other: Host) -> None:
     await one.write("alpha/live/decision.md", "we chose S3\n")
     [name] = await world.notes()
     mine = await one.open(f"alpha/live/{name}", APPEND)
@@ -95,8 +98,7 @@ async def test_both_hosts_additions_to_one_note_survive(world: World) -> None:
     assert text.endswith(b"we chose S3\nfrom the other\nfrom me\n")
 
 
-async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: World) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: World, one: Host, other: Host) -> None:
     await one.write("alpha/f", "base\n")
     mine = await one.open("alpha/f", WRITE)
     await other.write("alpha/f", "from the other\n")
@@ -109,21 +111,17 @@ async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: 
     assert (found["f"], found["g"]) == (b"from the other\n", b"from me")
 
 
-async def test_the_id_of_a_write_is_not_handed_on(world: World) -> None:
-    one = insisting(world, "one")
+async def test_the_id_of_a_write_is_not_handed_on(world: World, one: Host) -> None:
     ids = set()
-    for text in ("one", "two"):
-        await one.write("alpha/f", text)
+    for step in (one.write("alpha/f", "one"), one.write("alpha/f", "two"), touch(one, "alpha/f")):
+        await step
         ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
-    await touch(one, "alpha/f")
-    ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
 
     assert len(ids) == 3
 
 
-async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(world: World) -> None:
+async def test_times_set_through_a_descriptor_are_stored_at_its_close(world: World, one: Host, other: Host) -> None:
     """As GNU touch does it with a file that exists."""
-    one, other = insisting(world, "one"), insisting(world, "other")
     await one.write("alpha/f", "x")
     await one.write("alpha/live/todo.md", "x")
     [note] = await world.notes()
@@ -137,8 +135,9 @@ async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(worl
         assert (await other.attrs(path)).mtime_ns == 10**18
 
 
-async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(world: World, autojump_clock: Clock) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(
+    world: World, one: Host, other: Host, autojump_clock: Clock
+) -> None:
     await one.mkdir("alpha/d", 0o750)
     assert (await one.attrs("alpha/d")).mode == (await other.attrs("alpha/d")).mode == 0o750
 
@@ -149,9 +148,8 @@ async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(world: Worl
     assert (await one.attrs("alpha/d")).mode == 0o600
 
 
-async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World) -> None:
+async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World, one: Host) -> None:
     """As a mapping does that outlives its descriptor."""
-    one = insisting(world, "one")
     await one.write("alpha/f", "0123456789")
     handle = await one.open("alpha/f", WRITE)
     await handle.flush()
@@ -161,8 +159,9 @@ async def test_what_is_written_after_the_last_close_is_stored_at_release(world: 
     assert await world.bucket("alpha/f") == {"": b"mapped6789"}
 
 
-async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: World, autojump_clock: Clock) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(
+    world: World, one: Host, other: Host, autojump_clock: Clock
+) -> None:
     await one.write("alpha/f", "base\n")
     old = await one.node("alpha/f")
     held = await one.open("alpha/f")

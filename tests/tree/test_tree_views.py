@@ -25,23 +25,23 @@ BY = f"{FOLDER}/.by"
 
 async def remember(here: Host, name: str, **fields: object) -> str:
     """Store a memory; its id."""
-    before = {found for found in await here.names(FOLDER) if found.endswith(".md")}
+    before = {name for name in await here.names(FOLDER) if name.endswith(".md")}
     await here.write(f"{FOLDER}/{name}", frontmatter.join(fields, f"text of {name}"))
-    (new,) = {found for found in await here.names(FOLDER) if found.endswith(".md")} - before
+    (new,) = {name for name in await here.names(FOLDER) if name.endswith(".md")} - before
     return id_of(new)
 
 
 async def shown(here: Host, path: str) -> set[str]:
     """The ids that a view shows; each link leads to its file, and is found under its name."""
-    found = set()
+    ids = set()
     for name, node in await (await here.folder(path)).children():
         assert isinstance(node, Symlink)
         target = posixpath.normpath(posixpath.join(path, await node.target()))
         assert posixpath.dirname(target) == FOLDER
         assert b"text of" in await here.read(target)
         assert await here.node(f"{path}/{name}") is node
-        found.add(name.removesuffix(".md"))
-    return found
+        ids.add(name.removesuffix(".md"))
+    return ids
 
 
 async def test_the_types_there_are_have_a_directory_each(here: Host) -> None:
@@ -145,10 +145,10 @@ async def test_walking_all_views_reads_each_memory_once(here: Host, world: World
     there = world.host("new")
 
     async def walk(directory: Directory) -> int:
-        found = 0
+        links = 0
         for _, node in await directory.children():
-            found += await walk(node) if isinstance(node, Directory) else isinstance(node, Symlink)
-        return found
+            links += await walk(node) if isinstance(node, Directory) else isinstance(node, Symlink)
+        return links
 
     for _ in range(2):
         assert await walk(await there.folder(FOLDER)) == 4 * 40

@@ -61,25 +61,25 @@ class Space(PlainDirectory):
         self._objects: dict[str, StoredFile] = {}
         bank = StoredDirectory(self, keys.BANK, context, keys.bank_prefix(space))
         history = History(context.replica, space, window=WINDOW)
+        hooks = ReadOnlyDirectory(self, HOOKS)
+        hooks.nodes = {event: HookExchange(hooks, event, context, space) for event in context.hooks.events}
         self._fixed: dict[str, Node] = {
             README: ComputedFile(self, README, context, self._readme),
             keys.LIVE: self.live,
             keys.BANK: bank,
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
-            CONTEXT: ComputedFile(self, CONTEXT, context, self._page, self._last_page),
+            CONTEXT: ComputedFile(self, CONTEXT, context, self._page, lambda: context.pages.last(space).encode()),
             RECALL: RecallExchange(self, RECALL, context, space),
-            HOOKS: self._hooks(),
+            HOOKS: hooks,
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),
             keys.SESSIONS: SessionsDirectory(self, context, space),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
         for kind, name in CONTROLS.items():
             waiting = wait_name(kind)
-            self._fixed |= {
-                name: Control(self, name, context, space, kind),
-                waiting: Wait(self, waiting, context, space, kind),
-            }
+            self._fixed[name] = Control(self, name, context, space, kind)
+            self._fixed[waiting] = Wait(self, waiting, context, space, kind)
         family: dict[str, Collection] = {}
         for folder in keys.COLLECTIONS:
             family[folder] = Collection(self, context, space, folder, family)
@@ -94,16 +94,6 @@ class Space(PlainDirectory):
 
     async def _page(self) -> bytes:
         return (await self.context.pages.page(self.space)).encode()
-
-    def _last_page(self) -> bytes:
-        return self.context.pages.last(self.space).encode()
-
-    def _hooks(self) -> ReadOnlyDirectory:
-        folder = ReadOnlyDirectory(self, HOOKS)
-        folder.nodes = {
-            event: HookExchange(folder, event, self.context, self.space) for event in self.context.hooks.events
-        }
-        return folder
 
     async def _diff(self) -> bytes:
         return (self.context.consolidations.diff(self.space) or "").encode()

@@ -90,7 +90,8 @@ class SessionDirectory(ReadOnlyDirectory):
         super().__init__(parent, name, WHY, mode=0o755)
         self.context, self.space, self.prefix = context, space, keys.session_prefix(space, name)
         self._files: dict[str, StoredFile] = {}
-        self.nodes = {EVENTS: DropDirectory(self), keys.PROMPTS: PromptsFile(self), STOP: StopFile(self)}
+        prompts = PromptsFile(self, self, keys.PROMPTS)
+        self.nodes = {EVENTS: DropDirectory(self), keys.PROMPTS: prompts, STOP: StopFile(self)}
 
     def met(self, name: str) -> Node | None:
         return self.nodes.get(name) or self._files.get(name)
@@ -128,10 +129,10 @@ class SessionDirectory(ReadOnlyDirectory):
             return self.name
         return Session.parse(data, space=self.space, session=self.name, now=self.context.clock.now()).id
 
-    async def take(self, caller: Caller, *said: dict[str, Any]) -> None:
+    async def take(self, caller: Caller, *events: dict[str, Any]) -> None:
         """Accept events of this session."""
         agent, session = self.context.agent_of(caller.pid), await self.identity()
-        for fields in said:
+        for fields in events:
             await self.context.capture.take(self.space, Said(session=session, agent=agent, **fields))
 
 
@@ -202,9 +203,6 @@ class PromptsFile(_Taken):
     """`prompts.ndjson`: each line that is written is a prompt; a line may be JSON with `prompt`, or text."""
 
     __slots__ = ()
-
-    def __init__(self, session: SessionDirectory) -> None:
-        super().__init__(session, session, keys.PROMPTS)
 
     async def content(self) -> bytes:
         try:
@@ -354,7 +352,6 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _event(text: str) -> dict[str, Any]:
-    """The fields of an event in a file."""
     fields = _object(text)
     if fields is None:
         return {"kind": "tool", "tool": "note", "output": text}
