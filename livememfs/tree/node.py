@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from livememfs.cache.listing import Heard
     from livememfs.store.base import ObjectInfo
 
+OWN_XATTRS = "user.livememfs."
+"""How the names of extended attributes begin that tell how a file is stored."""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 
-Kind = Literal["file", "directory", "symlink"]
+Kind = Literal["file", "directory", "symlink", "fifo", "socket", "char", "block"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,30 @@ NOBODY = Caller()
 
 
 @dataclass(frozen=True, slots=True)
+class Ids:
+    """Whose files are shown: `by_number` those of whom each file says, as NFS has it; else all are of one user.
+
+    One user is right where nobody else is let in: the numbers of another machine may mean other people.
+    """
+
+    uid: int
+    gid: int
+    by_number: bool = False
+
+    def shown(self, uid: int | None, gid: int | None) -> tuple[int, int]:
+        """The owner and the group to show, for those that are stored; None where nothing is."""
+        if not self.by_number:
+            return self.uid, self.gid
+        return self.uid if uid is None else uid, self.gid if gid is None else gid
+
+
+@dataclass(frozen=True, slots=True)
 class Attrs:
     """What `stat` shows. `mode` holds permission bits only; uid or gid None is the mount's owner.
 
-    `volatile` attributes may change without notice and must be asked for each time. `version` changes when bytes that
-    were read before are not the file's any more.
+    `atime_ns` and `ctime_ns` None are the same as `mtime_ns`. `rdev` is (major, minor) of a device. `volatile`
+    attributes may change without notice and must be asked for each time. `version` changes when bytes that were read
+    before are not the file's any more.
     """
 
     kind: Kind
@@ -55,6 +76,9 @@ class Attrs:
     nlink: int = 1
     uid: int | None = None
     gid: int | None = None
+    atime_ns: int | None = None
+    ctime_ns: int | None = None
+    rdev: tuple[int, int] = (0, 0)
     volatile: bool = False
 
 
@@ -67,6 +91,7 @@ class AttrChange:
     gid: int | None = None
     size: int | None = None
     mtime_ns: int | None = None
+    atime_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +257,10 @@ class Directory(Node):
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         """A new directory."""
+        raise self.refuse(f"creating {name}")
+
+    async def mknod(self, name: str, kind: Kind, mode: int, rdev: tuple[int, int], caller: Caller) -> Node:
+        """A new pipe, socket or device."""
         raise self.refuse(f"creating {name}")
 
     async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:

@@ -10,31 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from stat import S_ISGID
 from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.cache.listing import Heard
 from livememfs.cache.replica import Listing
-from livememfs.records.metadata import META_TYPE
+from livememfs.records.posix import NOTHING, PERMISSIONS, Stat
 from livememfs.store.base import ObjectInfo
 from livememfs.tree import renaming
 from livememfs.tree.context import Context
-from livememfs.tree.marker import keep_directory, marker_of, meta_of
+from livememfs.tree.marker import keep_directory, marker_of
 from livememfs.tree.node import (
     AttrChange,
     Attrs,
     Caller,
     Directory,
     File,
+    Kind,
     Node,
     Symlink,
     check_key,
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import node_of, shown_of
-from livememfs.tree.plainfile import SYMLINK, PlainFile, PlainSymlink, expect_stays
+from livememfs.tree.objectfile import changed, node_of, stat_of
+from livememfs.tree.plainfile import PlainFile, PlainObject, PlainSymlink, expect_stays, type_meta, type_of
 
+DIRECTORY_MODE = 0o755
 COMPLETED = 256
 """When a directory is listed, mode, time and type are asked for up to this many files whose metadata is unknown."""
 
@@ -76,9 +79,11 @@ class KnownNodes:
         if name in listing.folders:
             if not isinstance(node, PlainDirectory):
                 node = PlainDirectory(directory, name, directory.context)
-        elif ((info := listing.objects[name]).meta or {}).get(META_TYPE) == SYMLINK:
-            if not isinstance(node, PlainSymlink) or node.info.etag != info.etag:
-                node = PlainSymlink(directory, name, directory.context, info)
+        elif (kind := type_of(info := listing.objects[name])[0]) != "file":
+            make = PlainSymlink if kind == "symlink" else PlainObject
+            if type(node) is not make or node.info.etag != info.etag:
+                node = make(directory, name, directory.context, info)
+            node.info = info
         else:
             file = node if isinstance(node, PlainFile) else None
             node = node_of(file, info, lambda: PlainFile(directory, name, directory.context, info, info.key))
@@ -110,21 +115,22 @@ class KnownNodes:
         for name, node in [*self.stored.items(), *self.unsaved.items()]:
             if isinstance(node, PlainDirectory):
                 node.known.rekey()
-            elif isinstance(node, PlainFile | PlainSymlink):
+            elif isinstance(node, PlainFile | PlainObject):
                 node.rekey(self._directory.prefix + name)
 
 
 class PlainDirectory(Directory):
     """A directory: everything below one prefix."""
 
-    __slots__ = ("_last", "_prefix", "context", "gone", "known", "mtime_ns")
+    __slots__ = ("_last", "_prefix", "context", "gone", "known", "own")
 
     def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
         super().__init__(parent, name)
         self.context = context
         self._prefix = prefix
         self.known = KnownNodes(self)
-        self.mtime_ns: int | None = None
+        self.own = NOTHING
+        """What was set here and is not in the marker: the times of changes inside."""
         self.gone = False
         self._last: Attrs | None = None
 
@@ -156,17 +162,33 @@ class PlainDirectory(Directory):
     async def attrs(self) -> Attrs:
         if self.gone and self._last is not None:
             return self._last  # for those who have it open; another directory may have its name by now
-        if self._prefix is not None:
-            return replace(self.listed_attrs(), volatile=False)  # the root and spaces have no marker
-        await _expect_there(self)
-        marker = await marker_of(self)
-        _, mode, mtime_ns = shown_of(marker, 0o755) if marker is not None else (0, 0o755, 0)
-        mtime_ns = mtime_ns if self.mtime_ns is None else self.mtime_ns
-        return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime_ns, nlink=0 if self.gone else 2)
+        if self._prefix is None:
+            await _expect_there(self)
+        return replace(self._attrs_by(await marker_of(self)), volatile=False)
 
     def listed_attrs(self) -> Attrs:
-        """What a listing of the parent shows: mode and time of a marker would cost a request for each directory."""
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
+        """What a listing of the parent shows: to ask for each marker that is not known would cost too many requests."""
+        level = self.context.replica.names.levels.get(self.prefix)
+        return self._attrs_by(level.objects.get("") if level is not None else None)
+
+    def _attrs_by(self, marker: ObjectInfo | None) -> Attrs:
+        stat = stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
+        stat = stat.under(self.own)
+        assert stat.mode is not None and stat.mtime_ns is not None  # both are set above
+        level = self.context.replica.names.levels.get(self.prefix)
+        below = len(level.folders) if level is not None and self._prefix is None else 0
+        return Attrs(
+            kind="directory",
+            mode=stat.mode,
+            size=0,
+            mtime_ns=stat.mtime_ns,
+            nlink=0 if self.gone else 2 + below,
+            uid=stat.uid,
+            gid=stat.gid,
+            atime_ns=stat.atime_ns,
+            ctime_ns=stat.ctime_ns,
+            volatile=True,
+        )
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -231,13 +253,27 @@ class PlainDirectory(Directory):
 
     def touch(self) -> None:
         """A name here has changed."""
-        self.mtime_ns = self.context.now_ns()
+        now = self.context.now_ns()
+        self.own = replace(self.own, mtime_ns=now, ctime_ns=now)
+
+    async def made_by(self, caller: Caller, mode: int, *, directory: bool = False) -> Stat:
+        """What something new here begins with. In a directory with the set-gid bit, its group passes on."""
+        stat = Stat(mode=mode & PERMISSIONS, mtime_ns=self.context.now_ns())
+        if not self.context.ids.by_number:
+            return stat
+        above = await self.attrs()
+        if not above.mode & S_ISGID:
+            return replace(stat, uid=caller.uid, gid=caller.gid)
+        _, gid = self.context.ids.shown(above.uid, above.gid)
+        bit = S_ISGID if directory else 0
+        return replace(stat, mode=mode & PERMISSIONS | bit, uid=caller.uid, gid=gid)
 
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         self.check_new(name)
         await self._expect_free(name)
+        stat = await self.made_by(caller, mode)
         file = PlainFile(self, name, self.context, None, self.prefix + name)
-        file.mode = mode & 0o7777
+        file.own = stat
         self.known.unsaved[name] = file
         self.touch()
         return file
@@ -246,7 +282,7 @@ class PlainDirectory(Directory):
         self.check_new(name)
         check_key(f"{self.prefix}{name}/", self.path_of(name))  # the marker's key is one byte longer
         await self._expect_free(name)
-        meta = meta_of(mode, self.context.now_ns())
+        meta = (await self.made_by(caller, mode, directory=True)).render()
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
         self.context.replica.names.begin(f"{self.prefix}{name}/")
         made = PlainDirectory(self, name, self.context)
@@ -260,10 +296,19 @@ class PlainDirectory(Directory):
             expect_stays(target, self, name)
         await self._expect_free(name)
         data = target.encode("utf-8", "surrogateescape")
-        key = self.prefix + name
-        info = self.context.replica.save(key, data, meta={META_TYPE: SYMLINK}, base=None)
+        meta = type_meta("symlink", (0, 0)) | replace(await self.made_by(caller, 0), mode=None).render()
+        info = self.context.replica.save(self.prefix + name, data, meta=meta, base=None)
         made = PlainSymlink(self, name, self.context, info)
         self.known.stored[name] = made
+        self.touch()
+        return made
+
+    async def mknod(self, name: str, kind: Kind, mode: int, rdev: tuple[int, int], caller: Caller) -> Node:
+        self.check_new(name)
+        await self._expect_free(name)
+        meta = type_meta(kind, rdev) | (await self.made_by(caller, mode)).render()
+        info = self.context.replica.save(self.prefix + name, b"", meta=meta, base=None)
+        made = self.known.stored[name] = PlainObject(self, name, self.context, info)
         self.touch()
         return made
 
@@ -277,7 +322,7 @@ class PlainDirectory(Directory):
             raise errors.IsADirectory(path=node.path)
         if isinstance(node, PlainFile):
             await self._drop(name, node)
-        elif isinstance(node, PlainSymlink):
+        elif isinstance(node, PlainObject):
             await keep_directory(self, name)
             self.context.replica.remove(node.key, base=node.info)
             self.known.stored.pop(name, None)
@@ -311,7 +356,7 @@ class PlainDirectory(Directory):
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         node = await self.child(name)
-        movable = isinstance(node, PlainFile | PlainSymlink) or (type(node) is PlainDirectory and node._prefix is None)
+        movable = isinstance(node, PlainFile | PlainObject) or (type(node) is PlainDirectory and node._prefix is None)
         if not movable or not isinstance(target, PlainDirectory):
             raise crossing(self.path_of(name), target)
         existing = await _existing(target, new_name)
@@ -325,7 +370,7 @@ class PlainDirectory(Directory):
             replaces = None if existing is None else await _expect_empty(existing)
             await renaming.move_directory(self, node, target, new_name, replaces)
         else:
-            assert isinstance(node, PlainFile | PlainSymlink)  # `movable` said so
+            assert isinstance(node, PlainFile | PlainObject)  # `movable` said so
             await renaming.move_leaf(self, node, target, new_name, existing)
         self.touch()
         target.touch()
@@ -334,15 +379,16 @@ class PlainDirectory(Directory):
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Mode and times of a directory are kept in its marker; those of the root and of spaces are not kept."""
-        if (change.mode is None and change.mtime_ns is None) or self.gone or self._prefix is not None:
+        """Mode, owner and times of a directory are kept in its marker; the root has none."""
+        if self.gone or not self.prefix:
             return
-        shown = await self.attrs()
-        mode = shown.mode if change.mode is None else change.mode
-        mtime = shown.mtime_ns if change.mtime_ns is None else change.mtime_ns
-        base = (await self.context.replica.names.listing(self.prefix)).objects.get("")
-        self.context.replica.save(self.prefix, b"", meta=meta_of(mode, mtime), base=base)
-        self.mtime_ns = None
+        marker = await marker_of(self)
+        stat = stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
+        own = changed(self.own, change, self.context, stat.under(self.own))
+        if own is self.own:
+            return
+        self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
+        self.own = NOTHING
 
 
 async def _expect_there(directory: PlainDirectory) -> None:

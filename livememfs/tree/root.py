@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 import trio
@@ -25,9 +25,10 @@ from livememfs.tree import registry
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
-from livememfs.tree.node import Caller, Directory, File, Node, Symlink, check_name
+from livememfs.tree.node import Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.plainfile import PlainObject
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
@@ -175,6 +176,23 @@ class Root(PlainDirectory):
         while top.parent is not None and top.parent is not self:
             top = top.parent
         return isinstance(top, Space) and registry.asks(node.path, (top.name,))
+
+    def owned(self, node: Node, attrs: Attrs) -> Attrs:
+        """The attributes of a node in a space: what nobody owns by itself is the space's, and as open as the space is.
+
+        So `chgrp` and `chmod` of a space let a group of agents in, to `live/`, the control files and the hooks as well.
+        """
+        top: Node = node
+        while top.parent is not None and top.parent is not self:
+            top = top.parent
+        if attrs.uid is not None or top is node or not isinstance(top, Space) or attrs.kind == "symlink":
+            return attrs
+        space = top.listed_attrs()
+        mode = attrs.mode
+        if not isinstance(node, ObjectFile | PlainDirectory | PlainObject):
+            allowed = space.mode & (0o777 if attrs.kind == "directory" else 0o666)
+            mode = allowed if attrs.mode & 0o222 else allowed & 0o555
+        return replace(attrs, uid=space.uid, gid=space.gid, mode=mode)
 
     # --- changing ---------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ VALUES = (
     "endpoint_url",
     "log_level",
     "agent",
+    "uid",
+    "gid",
     "op_timeout",
     "cache",
     "cache_size",

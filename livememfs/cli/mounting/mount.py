@@ -47,6 +47,12 @@ class MountOptions:
     allow_other: Annotated[
         bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
     ] = None
+    uid: Annotated[int | None, typer.Option(metavar="NUMBER", help="All belongs to this user.", show_default=False)] = (
+        None
+    )
+    gid: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="All belongs to this group.", show_default=False)
+    ] = None
     op_timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
     ] = None

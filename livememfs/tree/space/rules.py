@@ -46,7 +46,7 @@ class RulesFile(ObjectFile):
         public, kinds = privacy.redact_file(data)
         info = await spaces.seal_rules(self.context.replica, self.space, public)
         self.key, body.info, body.saved = info.key, info, changes
-        self.mtime_ns = None
+        self.own = NOTHING
         if kinds:  # the writer's descriptor goes on seeing its own bytes
             self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
             self.body = Body(info)
