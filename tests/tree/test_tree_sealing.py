@@ -15,11 +15,7 @@ from livememfs.store.base import ObjectInfo
 TOKEN = "gh" + "p_" + "aB3" * 12
 FORMS = [NoteForm(), *map(MemoryForm, ("memories", "self", "goals"))]
 IDS = [form.folder for form in FORMS]
-BLANK = {
-    "empty": "",
-    "white space": " \n\t\n",
-    "fields alone": "---\ntags: [a]\nsubjects: [a]\n---\n\n",
-}
+BLANK = {"empty": "", "white space": " \n\t\n", "fields alone": "---\ntags: [a]\nsubjects: [a]\n---\n\n"}
 TEXTS = {
     "plain": "We use S3.\n",
     "without an end": "We use S3.",

@@ -10,20 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-from hosts import (
-    APPEND,
-    EDIT,
-    READ,
-    REPLACE,
-    WRITE,
-    Host,
-    World,
-    close,
-    read_all,
-    refused,
-    unreachable,
-    without_room,
-)
+from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, read_all, refused, unreachable, without_room
 from trio.abc import Clock
 
 from livememfs import errors
@@ -32,12 +19,7 @@ from livememfs.records.space import Meta
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, AttrChange, File
 
-WRITING = {
-    "write": WRITE,
-    "read and write": EDIT,
-    "append": APPEND,
-    "truncate": REPLACE,
-}
+WRITING = {"write": WRITE, "read and write": EDIT, "append": APPEND, "truncate": REPLACE}
 RULES = "# Rules\n\n### progress.md\n- Done\n"
 CONTROL = "alpha/.consolidate"
 WAIT = "alpha/.consolidate.wait"
