@@ -206,7 +206,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     return app  # `status` and `metrics` refer to it by this name
 
 
-def _the_owner(pid: int, owner: str) -> str:
+def _the_owner(_: int, owner: str) -> str:
     """The writer where nobody but the owner is let in."""
     return owner
 

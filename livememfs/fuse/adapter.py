@@ -165,7 +165,7 @@ class FuseOperations(pyfuse3.Operations):
         return await self._reveal(made)
 
     async def _special(self, parent: int, name: str, mode: int, rdev: int, caller: Caller) -> Node:
-        kind = next((kind for kind, bits in translate.TYPES.items() if bits == stat.S_IFMT(mode)), "file")
+        kind = translate.kind_of(mode)
         numbers = (os.major(rdev), os.minor(rdev)) if kind in ("char", "block") else (0, 0)
         return await self._directory(parent).mknod(name, kind, stat.S_IMODE(mode), numbers, caller)
 

@@ -66,15 +66,19 @@ def file_entry(ino: int, size: int, known: Stat, ids: Ids, *, steady: bool) -> p
     result.st_ino = pyfuse3.InodeT(ino)
     result.entry_timeout = KERNEL_SECONDS
     result.attr_timeout = file_seconds(steady=steady)
-    assert known.mode is not None and known.mtime_ns is not None  # of a version both are known
-    result.st_mode = pyfuse3.ModeT(stat.S_IFREG | known.mode)
+    result.st_mode = pyfuse3.ModeT(stat.S_IFREG | (known.mode or 0))
     result.st_nlink = 1
     result.st_uid, result.st_gid = ids.shown(known.uid, known.gid)
     result.st_size = size
     result.st_blksize = BLOCK_SIZE
     result.st_blocks = -(-size // _DISK_BLOCK)
-    _set_times(result, known.mtime_ns, known.atime_ns, known.ctime_ns)
+    _set_times(result, known.mtime_ns or 0, known.atime_ns, known.ctime_ns)
     return result
+
+
+def kind_of(mode: int) -> Kind:
+    """What a mode of `mknod` asks for."""
+    return next(kind for kind, bits in TYPES.items() if bits == stat.S_IFMT(mode))
 
 
 def file_seconds(*, steady: bool) -> float:

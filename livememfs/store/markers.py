@@ -120,8 +120,7 @@ class MarkerStore:
             return
         if condition is not None:  # all markers have the same ETag: that of nothing
             check_condition(condition, key=key, current=(await self.head(key)).etag)
-        if self.kept is not True:
-            await self.inner.delete(key + MARKER)
+        await self.inner.delete(key + MARKER)
         await self.inner.delete(key)
 
     async def copy(

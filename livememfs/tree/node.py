@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from livememfs import errors
+from livememfs.records.posix import Stat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +81,12 @@ class Attrs:
     ctime_ns: int | None = None
     rdev: tuple[int, int] = (0, 0)
     volatile: bool = False
+
+    @classmethod
+    def of(cls, kind: Kind, stat: Stat, size: int, **more: Any) -> Attrs:
+        """From what POSIX knows of it; no mode and no time are 0."""
+        owner, times = {"uid": stat.uid, "gid": stat.gid}, {"atime_ns": stat.atime_ns, "ctime_ns": stat.ctime_ns}
+        return cls(kind, stat.mode or 0, size, stat.mtime_ns or 0, **(owner | times | more))
 
 
 @dataclass(frozen=True, slots=True)

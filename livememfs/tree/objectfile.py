@@ -192,21 +192,8 @@ class ObjectFile(File):
         return self.listed_attrs()
 
     def listed_attrs(self) -> Attrs:
-        stat = self.stat()
-        assert stat.mode is not None and stat.mtime_ns is not None  # `stat` sets both
-        return Attrs(
-            kind="file",
-            mode=stat.mode,
-            size=self.body.size,
-            mtime_ns=stat.mtime_ns,
-            version=self.body.serial,
-            nlink=0 if self.orphaned else 1,
-            uid=stat.uid,
-            gid=stat.gid,
-            atime_ns=stat.atime_ns,
-            ctime_ns=stat.ctime_ns,
-            volatile=self.volatile,
-        )
+        links, version = 0 if self.orphaned else 1, self.body.serial
+        return Attrs.of("file", self.stat(), self.body.size, version=version, nlink=links, volatile=self.volatile)
 
     def stat(self) -> Stat:
         """What is known of the file beside its bytes, with mode and time."""

@@ -173,22 +173,9 @@ class PlainDirectory(Directory):
 
     def _attrs_by(self, marker: ObjectInfo | None) -> Attrs:
         stat = stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
-        stat = stat.under(self.own)
-        assert stat.mode is not None and stat.mtime_ns is not None  # both are set above
         level = self.context.replica.names.levels.get(self.prefix)
         below = len(level.folders) if level is not None and self._prefix is None else 0
-        return Attrs(
-            kind="directory",
-            mode=stat.mode,
-            size=0,
-            mtime_ns=stat.mtime_ns,
-            nlink=0 if self.gone else 2 + below,
-            uid=stat.uid,
-            gid=stat.gid,
-            atime_ns=stat.atime_ns,
-            ctime_ns=stat.ctime_ns,
-            volatile=True,
-        )
+        return Attrs.of("directory", stat.under(self.own), 0, nlink=0 if self.gone else 2 + below, volatile=True)
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))

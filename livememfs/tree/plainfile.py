@@ -168,20 +168,10 @@ class PlainObject(Node):
 
     async def attrs(self) -> Attrs:
         kind, rdev = type_of(self.info)
-        link = kind == "symlink"
         stat = stat_of(self.info)
-        assert stat.mode is not None and stat.mtime_ns is not None  # `stat_of` sets both
-        return Attrs(
-            kind=kind,
-            mode=0o777 if link else stat.mode,
-            size=self.info.size if link else 0,
-            mtime_ns=stat.mtime_ns,
-            uid=stat.uid,
-            gid=stat.gid,
-            atime_ns=stat.atime_ns,
-            ctime_ns=stat.ctime_ns,
-            rdev=rdev,
-        )
+        if kind == "symlink":
+            return Attrs.of(kind, replace(stat, mode=0o777), self.info.size)
+        return Attrs.of(kind, stat, 0, rdev=rdev)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         shown = stat_of(self.info)

@@ -7,6 +7,7 @@ change after that (EROFS), and to keep what is private. Trio thread only.
 from __future__ import annotations
 
 from livememfs.records import keys
+from livememfs.records.posix import NOTHING
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo
 from livememfs.text.privacy import redaction as privacy
