@@ -28,24 +28,12 @@ from livememfs.text.own import ASKING
 
 ENVIRONMENT = "LIVEMEMFS_"
 
-SPECIFIED = {
-    "S3_ENDPOINT_URL": "s3_endpoint_url",
-    "S3_ACCESS_KEY_ID": "s3_access_key_id",
-    "S3_SECRET_ACCESS_KEY": "s3_secret_access_key",
-    "S3_BUCKET_NAME": "s3_bucket_name",
-    "S3_REGION_NAME": "s3_region_name",
-    "S3_SIGNATURE_MODE": "s3_signature_mode",
-    "S3_PATH_STYLE": "s3_path_style",
-    "LLMAAS_API_URL": "llmaas_api_url",
-    "LLMAAS_API_KEY": "llmaas_api_key",
-    "LLMAAS_COMMAND": "llmaas_command",
-    "LLMAAS_MODEL": "llmaas_model",
-    "LLMAAS_MAX_TOKENS": "llmaas_max_tokens",
-    "LLMAAS_TEMPERATURE": "llmaas_temperature",
-    "CONSOLIDATION_TIMEOUT": "consolidation_timeout",
-    "CONSOLIDATION_MAX_NOTES": "consolidation_max_notes",
-}
-"""Variables whose names the specifications give, and the setting of each."""
+SPECIFIED = frozenset({
+    "S3_ENDPOINT_URL", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "S3_BUCKET_NAME", "S3_REGION_NAME",
+    "S3_SIGNATURE_MODE", "S3_PATH_STYLE", "LLMAAS_API_URL", "LLMAAS_API_KEY", "LLMAAS_COMMAND", "LLMAAS_MODEL",
+    "LLMAAS_MAX_TOKENS", "LLMAAS_TEMPERATURE", "CONSOLIDATION_TIMEOUT", "CONSOLIDATION_MAX_NOTES",
+})  # fmt: skip
+"""Variables whose names the specifications give. The setting of each has the same name in small letters."""
 
 STANDARD = {
     "AWS_ACCESS_KEY_ID": "s3_access_key_id",
@@ -77,16 +65,15 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _url(value: str) -> str:
-    """A URL or nothing. ValueError now: at the first request, nobody would be there to read the error."""
+    """A URL or nothing. ValueError now: at the first request, no person would read the error."""
     try:
         parts = urlsplit(value)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is no number, a bracket that is not closed
         is_whole = False
     if value and (not is_whole or not value.isprintable() or " " in value):
-        shown = (
-            repr(value) if "@" not in value else "this"
-        )  # a password may be in it, and a bad URL cannot be cut safely
+        # A password may be in it, and a bad URL cannot be cut safely.
+        shown = repr(value) if "@" not in value else "this"
         raise ValueError(f"{shown} is not an http:// or https:// URL")
     return value
 
@@ -359,8 +346,8 @@ def secret_settings() -> frozenset[str]:
 
 def setting_names() -> dict[str, str]:
     """Every setting with the environment variable that sets it."""
-    special = {setting: variable for variable, setting in SPECIFIED.items()}
-    return {name: special.get(name, ENVIRONMENT + name.upper()) for name in Settings.model_fields}
+    upper = {name: name.upper() for name in Settings.model_fields}
+    return {name: variable if variable in SPECIFIED else ENVIRONMENT + variable for name, variable in upper.items()}
 
 
 def _from_standard(environ: Mapping[str, str]) -> dict[str, str]:
@@ -377,12 +364,12 @@ def _from_standard(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    values = {SPECIFIED[name]: value for name, value in environ.items() if name in SPECIFIED and value != ""}
-    known = {name for name in Settings.model_fields if name not in SPECIFIED.values()}
+    values = {name.lower(): value for name, value in environ.items() if name in SPECIFIED and value != ""}
+    known = {name for name in Settings.model_fields if name.upper() not in SPECIFIED}
     for variable, value in environ.items():
         if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG", ASKING):
             continue
-        if variable.startswith("LIVEMEMFS_TEST_"):  # for the tests; no setting of a mount
+        if variable.startswith("LIVEMEMFS_TEST_"):  # those are for the tests
             continue
         name = variable.removeprefix(ENVIRONMENT).lower()
         if name not in known:

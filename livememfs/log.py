@@ -48,7 +48,7 @@ class Lossy:
 
 def configure(level: str = "info", *, json: bool = False, stream: TextIO | None = None) -> None:
     """Send every event of `level` and above to `stream` (stderr), as lines for people or as JSON for programs."""
-    lossy = cast("TextIO", Lossy(stream or sys.stderr))  # loggers only call write and flush
+    stream = stream or sys.stderr
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if json
@@ -64,12 +64,12 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(lossy),  # a line is one write: other processes use the same file
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", Lossy(stream))),  # loggers only call write and flush
         cache_logger_on_first_use=False,
     )
     # pyfuse3, botocore and httpx2 log through the standard library; only their warnings matter.
     logging.basicConfig(
-        level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
+        level=logging.WARNING, stream=cast("TextIO", _Public(stream)), format="%(asctime)s %(name)s: %(message)s"
     )
     logging.getLogger("pyfuse3").addFilter(_is_news)
 
@@ -79,19 +79,12 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "fuse_reply_* failed with No such file or directory" not in record.getMessage()
 
 
-class _Public:
-    """A stream that removes private text."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+class _Public(Lossy):
+    """A stream that also removes private text."""
 
     def write(self, text: str) -> int:
         """Write without private text."""
-        return self._stream.write(redact(text).text)
-
-    def flush(self) -> None:
-        """Flush."""
-        self._stream.flush()
+        return super().write(redact(text).text)
 
 
 def _public(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer.main
@@ -29,63 +30,63 @@ PAGES = (OPERATIONS, TREE, MCP)
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
+def table(heading: str, lines: Iterable[str]) -> str:
+    """A table of Markdown, by its first line and those below the rule."""
+    return "\n".join([heading, re.sub(r"[^|]+", "---", heading), *lines]) + "\n"
+
+
 def settings_table() -> str:
     """Every setting: variable, key of the file, default, meaning."""
-    lines = ["| variable | key in the file | default | meaning |", "|---|---|---|---|"]
+    lines = []
     for name, variable in config.setting_names().items():
         field = Settings.model_fields[name]
         default = f"`{field.default}`" if field.default != "" else ""
         lines.append(f"| `{variable}` | `{name}` | {default} | {field.description} |")
-    return "\n".join(lines) + "\n"
-
-
-def error_classes() -> list[type[LiveMemError]]:
-    """Every error there is, in the order of the source."""
-    return [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, LiveMemError)]
+    return table("| variable | key in the file | default | meaning |", lines)
 
 
 def errors_table() -> str:
-    """Every error: errno, exit code, meaning, what to do."""
-    lines = ["| error | errno | exit code | meaning | what to do |", "|---|---|---|---|---|"]
-    for kind in error_classes():
+    """Every error, in the order of the source: errno, exit code, meaning, what to do."""
+    lines = []
+    for kind in vars(errors).values():
+        if not (inspect.isclass(kind) and issubclass(kind, LiveMemError)):
+            continue
         meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
         code = errno.errorcode[kind.errno]
         lines.append(f"| `{kind.__name__}` | {code} | {kind.exit_code} | {meaning} | {kind.what_to_do} |")
-    return "\n".join(lines) + "\n"
+    return table("| error | errno | exit code | meaning | what to do |", lines)
 
 
 def commands() -> dict[str, str]:
     """Every command by its full name, with the first line of its help."""
-    found: dict[str, str] = {}
+    helps: dict[str, str] = {}
     for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]  # a group, typer does not say
         below = getattr(command, "commands", None)
         for part, inner in sorted(below.items()) if below else [("", command)]:
-            found[f"{name} {part}".strip()] = (inner.help or "").strip().splitlines()[0]
-    return found
+            helps[f"{name} {part}".strip()] = (inner.help or "").strip().splitlines()[0]
+    return helps
 
 
 def commands_table() -> str:
     """Every command in one line."""
-    lines = ["| command | what it does |", "|---|---|"]
-    lines += [f"| `livememfs {name}` | {text} |" for name, text in commands().items()]
-    return "\n".join(lines) + "\n"
+    lines = (f"| `livememfs {name}` | {text} |" for name, text in commands().items())
+    return table("| command | what it does |", lines)
 
 
 def kinds_table() -> str:
     """Every kind of private text, with the mark that takes its place."""
-    lines = ["| mark | what it stands for |", "|---|---|", "| `[private]` | a `<private>` block |"]
-    lines += [f"| `[redacted: {kind.name}]` | {kind.what} |" for kind in KINDS]
-    return "\n".join(lines) + "\n"
+    lines = (f"| `[redacted: {kind.name}]` | {kind.what} |" for kind in KINDS)
+    return table("| mark | what it stands for |", ["| `[private]` | a `<private>` block |", *lines])
 
 
 def tools_table() -> str:
     """Every tool of the MCP server: what it takes, whom it is for."""
-    lines = ["| tool | what it does | takes | needs | core |", "|---|---|---|---|---|"]
+    lines = []
     for tool in TOOLS:
-        takes = ", ".join(f"`{one.name}`" if one.required else f"[`{one.name}`]" for one in tool.parameters)
+        takes = ", ".join(f"`{field.name}`" if field.required else f"[`{field.name}`]" for field in tool.parameters)
         core = "yes" if tool.core else ""
         lines.append(f"| `{tool.name}` | {tool.purpose} | {takes} | {NEEDS.get(tool.name, tool.needs)} | {core} |")
-    return "\n".join(lines) + "\n"
+    return table("| tool | what it does | takes | needs | core |", lines)
 
 
 NEEDS = {"backup_restore": "admin", "backup_delete": "admin", "memory": "read; to change: write"}

@@ -101,11 +101,11 @@ def samples(space: str) -> dict[str, bytes]:
         "_system/events/<host>-<digits>.ndjson": {"space": space, "event": event.to_json()},
         "_system/schedule.json": {"day": "2026-02-20", "tokens": 3, "spaces": {space: past}, "digests": {space: past}},
     }
-    found = {shown: json.dumps(value).encode() for shown, value in json_of.items()}
-    found["<space>/_meta.json"] = Meta(space, "", "ada", NOW, NOW, 1, 2, extra={"distil": ["digest"]}).render()
-    found["<space>/_ledger/<number>.json"] = found["<space>/_ledger/<number>.held"] = entry.render()
-    found["<space>/sessions/<session>/session.json"] = session.render()
-    return found
+    records = {shown: json.dumps(value).encode() for shown, value in json_of.items()}
+    records["<space>/_meta.json"] = Meta(space, "", "ada", NOW, NOW, 1, 2, extra={"distil": ["digest"]}).render()
+    records["<space>/_ledger/<number>.json"] = records["<space>/_ledger/<number>.held"] = entry.render()
+    records["<space>/sessions/<session>/session.json"] = session.render()
+    return records
 
 
 def bodies(place: keys.Place, space: str, count: int) -> Iterator[bytes]:
@@ -143,8 +143,8 @@ def _made(place: keys.Place, space: str) -> Iterator[bytes]:
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in parts:
-        yield from _paths(one, (*path, name))
+    for name, part in parts:
+        yield from _paths(part, (*path, name))
 
 
 def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
@@ -178,18 +178,18 @@ def hostile_keys(place: keys.Place, space: str, count: int) -> list[str]:
     """`count` keys that look much like those of a place, each of which a store can hold."""
     chance = random.Random(place.example + "keys")
     example = place.example.format(space=space)
-    found: dict[str, None] = {}
-    while len(found) < count:
+    keys_made: dict[str, None] = {}
+    while len(keys_made) < count:
         parts = example.split("/")
         at = chance.randrange(1, len(parts)) if len(parts) > 1 else 0
         odd = chance.choice(PARTS)
         parts[at] = chance.choice((odd, odd + parts[at], parts[at] + odd, f"{odd}/{parts[at]}", f"{parts[at]}/{odd}"))
         key = "/".join(parts) + chance.choice(("", "", "", "/", "//x"))
         if 0 < len(key.encode()) <= 1_024 and key != example:
-            found[key] = None
-        elif len(found) + 1 == count:
-            found[f"{example}{len(found)}"] = None
-    return list(found)
+            keys_made[key] = None
+        elif len(keys_made) + 1 == count:
+            keys_made[f"{example}{len(keys_made)}"] = None
+    return list(keys_made)
 
 
 METADATA: tuple[Mapping[str, str], ...] = tuple(

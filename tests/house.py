@@ -26,10 +26,10 @@ class House:
 
     async def node(self, path: str) -> Any:
         """The node of a path in the space."""
-        found: Any = await self.app.tree.child(SPACE)
+        node: Any = await self.app.tree.child(SPACE)
         for part in path.split("/"):
-            found = await found.child(part)
-        return found
+            node = await node.child(part)
+        return node
 
     async def above(self, path: str) -> tuple[Directory, str]:
         """The directory of a path in the space, and the name in it."""

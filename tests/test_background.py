@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def told() -> Told:
 @pytest.fixture
 def background(told: Told, expect_log: Callable[[str], None]) -> Background:
     expect_log("a background task failed")
-    return Background(lambda *told_of: told.append(told_of))
+    return Background(lambda *failure: told.append(failure))
 
 
 async def test_a_task_that_fails_is_started_again_after_longer_and_longer_pauses(
@@ -212,24 +213,20 @@ def test_whatever_an_app_does_by_itself_its_failure_is_shown_and_does_not_end_it
 
     async def main() -> None:
         async with open_app(settings, serving=True) as app:
-            patches = [patch(name, fails) for name in PERIODIC]
-            for one in patches:
-                one.start()
-            try:
+            with ExitStack() as patches:
+                for name in PERIODIC:
+                    patches.enter_context(patch(name, fails))
                 await app.replica.put("alpha/_meta.json", b"{}")
                 app.replica.names.watch.used("alpha/")
                 app.tokens._wanted.set()
                 await trio.sleep(630)
                 failing = app.tree.context.status()
-            finally:
-                for one in patches:
-                    one.stop()
             assert failing["state"] == "degraded"
             names = {"beacon", "cache", "drafts", "rejected replies", "tokens", "uses", "watch"}
             lines = [json.loads(line) for line in app.errors.errors().splitlines()]
             assert set(failing["failing_tasks"]) == names
             assert {line["what"].partition(":")[0] for line in lines} == names
-            assert all(len([one for one in lines if one["what"].startswith(f"{name}:")]) <= 2 for name in names)
+            assert all(sum(line["what"].startswith(f"{name}:") for line in lines) <= 2 for name in names)
             await trio.sleep(WELL + LONGEST_PAUSE + 2)
             assert app.tree.context.status()["state"] == "ok"
 

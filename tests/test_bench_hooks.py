@@ -30,11 +30,11 @@ def timed(name: str, command: str) -> Timed:
 def test_every_hook_runs_in_every_round_with_what_is_made_for_it(tmp_path: Path) -> None:
     chosen = [timed("echoes", "cat"), timed("says nothing", "cat > /dev/null"), timed("interpreter", INTERPRETER)]
 
-    found = run(chosen, ROUNDS, tmp_path)
+    results = run(chosen, ROUNDS, tmp_path)
 
-    assert [len(one.ms) for one in found] == [ROUNDS] * 3
-    assert [one.told for one in found] == [ROUNDS, 0, 0]
-    assert all(ms > 0 for one in found for ms in one.ms)
+    assert [len(result.ms) for result in results] == [ROUNDS] * 3
+    assert [result.told for result in results] == [ROUNDS, 0, 0]
+    assert all(ms > 0 for result in results for ms in result.ms)
     assert json.loads((tmp_path / "0-2.json").read_text()) == {"number": 2}
 
 
@@ -49,33 +49,33 @@ def test_the_hooks_are_those_that_are_installed(tmp_path: Path) -> None:
 
     chosen = hooks(space, Words())  # type: ignore[arg-type]  # texts are all that is made here
 
-    ours = [(one, found) for one in chosen if (found := read(one.command)) is not None]
-    assert {found.event for _, found in ours} == {"PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"}
-    assert {found.space for _, found in ours} == {str(space)}
-    assert {one.name: one.most for one, _ in ours if one.most} == {
+    ours = [(hook, target) for hook in chosen if (target := read(hook.command)) is not None]
+    assert {target.event for _, target in ours} == {"PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"}
+    assert {target.space for _, target in ours} == {str(space)}
+    assert {hook.name: hook.most for hook, _ in ours if hook.most} == {
         "PostToolUse": 15.0,
         "PreToolUse, a file": 15.0,
         "UserPromptSubmit": 40.0,
         "SessionStart": 60.0,
     }
-    for one, found in ours:
-        requests = [json.loads(one.request(number)) for number in range(30)]
-        assert {request["hook_event_name"] for request in requests} == {found.event}
+    for hook, target in ours:
+        requests = [json.loads(hook.request(number)) for number in range(30)]
+        assert {request["hook_event_name"] for request in requests} == {target.event}
         assert len({request["session_id"] for request in requests}) == 2
     ids = [
-        json.loads(one.request(number))["tool_use_id"]
-        for one, found in ours
+        json.loads(hook.request(number))["tool_use_id"]
+        for hook, target in ours
         for number in range(9)
-        if one.name.startswith("PostToolUse")
+        if hook.name.startswith("PostToolUse")
     ]
     assert len(set(ids)) == len(ids)
 
 
 def test_the_table_says_whether_what_was_promised_is_kept() -> None:
     chosen = [Timed("free", ":", str), Timed("quick", ":", str, 15.0), Timed("slow", ":", str, 15.0)]
-    found = [Found([1.0] * 20), Found([2.0] * 19 + [90.0], told=20), Found([2.0] * 18 + [15.0] * 2)]
+    results = [Found([1.0] * 20), Found([2.0] * 19 + [90.0], told=20), Found([2.0] * 18 + [15.0] * 2)]
 
-    lines = [line.split() for line in as_text(chosen, found).splitlines()[2:]]
+    lines = [line.split() for line in as_text(chosen, results).splitlines()[2:]]
 
     assert lines == [
         ["free", "1.0", "1.0", "1.0", "0", "of", "20"],

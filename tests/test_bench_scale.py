@@ -23,8 +23,9 @@ def test_looks_are_told_from_listings(verb: str, target: str, look: bool) -> Non
 
 
 def test_a_line_is_the_mean_of_its_hosts_for_one_operation() -> None:
-    one = Used(4, Counter(put=2, get=4), 400, 800, 0.04)
-    two = Used(0, Counter(get=4), 0, 400, 0.0)
+    first = Used(4, Counter(put=2, get=4), 400, 800, 0.04)
+    second = Used(0, Counter(get=4), 0, 400, 0.0)
 
-    assert row("x", "each of 2", [one, two], 2) == ("x", "each of 2", "1", "get 2, put 0.5", "100", "300", "10", "")
+    cells = row("x", "each of 2", [first, second], 2)
+    assert cells == ("x", "each of 2", "1", "get 2, put 0.5", "100", "300", "10", "")
     assert row("x", "h", [Used()], 1)[3] == "none"

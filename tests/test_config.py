@@ -70,6 +70,8 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "s3_signature_mode": "dual",
         "log_level": "error",
         "fsync": "remote",
+        "uid": "7",
+        "gid": "7",
         "index_url": "postgresql://host/database",
         "schedule": '{"project": {"after_notes": 7}}',
         "digest_schedule": '{"project": {"after_notes": 7}}',
@@ -88,10 +90,10 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         environ |= {"LLMAAS_MODEL": "m"} if name == "llmaas_api_url" else {}
         environ |= {"LIVEMEMFS_EMBED_URL": "http://host"} if name == "embed_model" else {}
 
-        found = Settings.load(environ)
+        settings = Settings.load(environ)
 
-        assert name in found.model_fields_set, variable
-        assert str(getattr(found, name)).lower() == environ[variable], variable
+        assert name in settings.model_fields_set, variable
+        assert str(getattr(settings, name)).lower() == environ[variable], variable
 
 
 def test_a_schedule_is_a_table_of_the_file_and_a_variable_goes_before_it(home: Path) -> None:
@@ -105,52 +107,36 @@ def test_a_schedule_is_a_table_of_the_file_and_a_variable_goes_before_it(home: P
 # --- other tools' names ------------------------------------------------------------------------------------------
 
 
-def test_standard_aws_names_are_understood() -> None:
-    settings = Settings.load(
-        {
-            "AWS_ACCESS_KEY_ID": "id",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_SESSION_TOKEN": "token",
-            "AWS_DEFAULT_REGION": "eu-west-3",
-            "AWS_ENDPOINT_URL": "http://elsewhere:9000/",
-        }
-    )
-
-    assert (settings.s3_access_key_id, settings.s3_secret_access_key) == ("id", "secret")
-    assert (settings.s3_session_token, settings.s3_region_name) == ("token", "eu-west-3")
-    assert settings.s3_endpoint_url == "http://elsewhere:9000"
+AWS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+OPENAI = {"OPENAI_API_KEY": "sk-other"}
 
 
-def test_the_more_specific_of_two_standard_names_wins() -> None:
-    settings = Settings.load({"AWS_ENDPOINT_URL": "http://all", "AWS_ENDPOINT_URL_S3": "http://s3"})
+@pytest.mark.parametrize(
+    ("environ", "values"),
+    [
+        (AWS, {"s3_access_key_id": "id", "s3_secret_access_key": "secret", "s3_session_token": "token"}),
+        ({"AWS_DEFAULT_REGION": "eu-west-3"}, {"s3_region_name": "eu-west-3"}),
+        ({"AWS_ENDPOINT_URL": "http://elsewhere:9000/"}, {"s3_endpoint_url": "http://elsewhere:9000"}),
+        ({"AWS_ENDPOINT_URL": "http://all", "AWS_ENDPOINT_URL_S3": "http://s3"}, {"s3_endpoint_url": "http://s3"}),
+        # A key that lies in the environment for another tool is no consent to send memory to its endpoint.
+        ({**OPENAI, "OPENAI_BASE_URL": "https://api.example/v1"}, {"llmaas_api_url": ""}),
+        (
+            {**OPENAI, "LLMAAS_MODEL": "gpt"},
+            {"llmaas_api_url": "https://api.openai.com/v1", "llmaas_api_key": "sk-other"},
+        ),
+        (
+            {**OPENAI, "LLMAAS_MODEL": "m", "LLMAAS_COMMAND": "claude -p"},
+            {"llmaas_command": "claude -p", "llmaas_api_url": ""},
+        ),
+        ({}, {"model_name": "built-in filing"}),
+        ({"LLMAAS_COMMAND": "/opt/bin/claude -p"}, {"model_name": "command:claude"}),
+        ({"LLMAAS_COMMAND": "claude", "LLMAAS_MODEL": "haiku"}, {"model_name": "haiku"}),
+    ],
+)
+def test_names_of_other_tools_and_of_models_are_understood(environ: dict[str, str], values: dict[str, str]) -> None:
+    settings = Settings.load(environ)
 
-    assert settings.s3_endpoint_url == "http://s3"
-
-
-def test_an_openai_key_alone_sends_no_note_anywhere() -> None:
-    """A key that lies in the environment for another tool is no consent to send memory to its endpoint."""
-    settings = Settings.load({"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "https://api.example/v1"})
-
-    assert settings.llmaas_api_url == ""
-
-
-def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
-    settings = Settings.load({"OPENAI_API_KEY": "sk-mine", "LLMAAS_MODEL": "gpt"})
-
-    assert settings.llmaas_api_url == "https://api.openai.com/v1"
-    assert settings.llmaas_api_key == "sk-mine"
-
-
-def test_an_openai_key_does_not_contradict_a_command() -> None:
-    settings = Settings.load({"OPENAI_API_KEY": "sk-other", "LLMAAS_MODEL": "m", "LLMAAS_COMMAND": "claude -p"})
-
-    assert (settings.llmaas_command, settings.llmaas_api_url) == ("claude -p", "")
-
-
-def test_who_consolidates_is_named_for_people() -> None:
-    assert Settings.load({}).model_name == "built-in filing"
-    assert Settings.load({"LLMAAS_COMMAND": "/opt/bin/claude -p"}).model_name == "command:claude"
-    assert Settings.load({"LLMAAS_COMMAND": "claude", "LLMAAS_MODEL": "haiku"}).model_name == "haiku"
+    assert {name: getattr(settings, name) for name in values} == values
 
 
 def test_a_program_that_we_start_is_given_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,8 +166,8 @@ def test_our_own_commands_may_be_started_by_a_program_that_we_ask() -> None:
         ({"LIVEMEMFS_OP_TIMEOUT": "0"}, "LIVEMEMFS_OP_TIMEOUT: "),
         ({"S3_ENDPOINT_URL": "minio:9000"}, "S3_ENDPOINT_URL: 'minio:9000' is not an http:// or https:// URL"),
         (
-            {"LIVEMEMFS_EMBED_URL": "http://localhost:80a/v1"},
-            "EMBED_URL: 'http://localhost:80a/v1' is not an http:// or",
+            {"LIVEMEMFS_EMBED_URL": "http://me:80a/v1"},
+            "EMBED_URL: 'http://me:80a/v1' is not an http:// or https:// URL",
         ),
         ({"LIVEMEMFS_STORE": "~nosuchuser/x"}, "LIVEMEMFS_STORE: '~nosuchuser/x' begins with the home directory of a"),
         ({"LIVEMEMFS_CACHE": "~nosuchuser/x"}, "LIVEMEMFS_CACHE: '~nosuchuser/x' begins with the home directory of a"),
@@ -211,29 +197,26 @@ def test_a_setting_that_cannot_be_used_is_refused_in_one_sentence(environ: dict[
     assert caught.value.exit_code == 2
 
 
-def test_an_unknown_key_of_the_file_is_refused_with_what_was_perhaps_meant(home: Path) -> None:
-    path = write_config(home, 'llmaas_modle = "x"\n')
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('llmaas_modle = "x"\n', "has an unknown key llmaas_modle; did you mean llmaas_model"),
+        ("bucket: x\n", "is not TOML"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_the_reason(home: Path, text: str, sentence: str) -> None:
+    path = write_config(home, text)
 
-    with pytest.raises(SettingsError, match="llmaas_modle; did you mean llmaas_model") as caught:
-        Settings.load({})
-
-    assert str(path) in str(caught.value)
-
-
-def test_a_file_that_is_no_toml_is_named(home: Path) -> None:
-    write_config(home, "bucket: x\n")
-
-    with pytest.raises(SettingsError, match=r"config\.toml is not TOML"):
+    with pytest.raises(SettingsError, match=f"{path} {sentence}"):
         Settings.load({})
 
 
 def test_a_file_that_was_asked_for_must_be_there(home: Path) -> None:
     missing = home / "nowhere.toml"
 
-    with pytest.raises(SettingsError, match=r"cannot read .*nowhere\.toml"):
-        Settings.load({}, config_file=missing)
-    with pytest.raises(SettingsError, match=r"cannot read .*nowhere\.toml"):
-        Settings.load({"LIVEMEMFS_CONFIG": str(missing)})
+    for environ, file in (({}, missing), ({"LIVEMEMFS_CONFIG": str(missing)}, None)):
+        with pytest.raises(SettingsError, match=r"cannot read .*nowhere\.toml"):
+            Settings.load(environ, config_file=file)
 
 
 def test_the_file_on_the_command_line_replaces_the_others(home: Path) -> None:
@@ -257,11 +240,7 @@ def test_settings_cannot_change_after_they_were_read() -> None:
 
 
 def test_no_secret_is_in_what_is_printed() -> None:
-    secrets = {
-        "S3_SECRET_ACCESS_KEY": "s3cret-one",
-        "AWS_SESSION_TOKEN": "s3cret-two",
-        "LLMAAS_API_KEY": "s3cret-three",
-    }
+    secrets = dict.fromkeys(("S3_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LLMAAS_API_KEY"), "s3cret")
 
     assert "s3cret" not in repr(Settings.load(secrets))
 
@@ -271,10 +250,10 @@ def test_digests_have_hours_and_a_zone_of_their_own(home: Path) -> None:
     if not (Path("/usr/share/zoneinfo") / "Asia/Tokyo").exists():
         pytest.skip("this machine has no time zones")
 
-    found = Settings.load({})
+    settings = Settings.load({})
 
-    assert str(found.digest_zone) == "Asia/Tokyo"
-    assert str(found.digest_schedule) == '{"zone": "Asia/Tokyo", "project": {"at": ["03:00"]}}'
+    assert str(settings.digest_zone) == "Asia/Tokyo"
+    assert str(settings.digest_schedule) == '{"zone": "Asia/Tokyo", "project": {"at": ["03:00"]}}'
 
 
 def test_a_time_zone_that_is_none_is_refused_before_anything_starts() -> None:

@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 from livememfs.cli.main import app, main
-from livememfs.config import Settings, setting_names
+from livememfs.config import Settings
 from livememfs.records import keys
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,12 +24,8 @@ DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
 BUCKET = (ROOT / "docs" / "bucket.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
-DOCUMENTS = sorted(
-    [
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
-        *(ROOT / "docs").glob("*.md"),
-    ]
-)
+TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = sorted([*(ROOT / name for name in TOP), *(ROOT / "docs").glob("*.md")])
 
 
 def requirement_names() -> list[str]:
@@ -42,25 +38,16 @@ def requirement_names() -> list[str]:
 # --- operations.md -----------------------------------------------------------------------------------------------
 
 
-def test_the_tables_of_operations_are_those_of_the_code() -> None:
-    assert docs_tables.render(OPERATIONS) == OPERATIONS, "run: python tests/docs_tables.py"
+@pytest.mark.parametrize("page", docs_tables.PAGES, ids=lambda path: path.name)
+def test_the_tables_of_documents_are_those_of_the_code(page: Path) -> None:
+    assert docs_tables.render(page.read_text()) == page.read_text(), "run: python tests/docs_tables.py"
 
 
-def test_the_table_of_tools_is_that_of_the_code() -> None:
-    page = docs_tables.MCP.read_text()
+def test_each_table_stands_in_one_document_and_every_setting_is_described() -> None:
+    names = [match[2] for page in docs_tables.PAGES for match in docs_tables.BLOCK.finditer(page.read_text())]
 
-    assert docs_tables.render(page) == page, "run: python tests/docs_tables.py"
-
-
-@pytest.mark.parametrize("name", sorted(Settings.model_fields))
-def test_every_setting_is_documented_with_its_variable(name: str) -> None:
-    assert f"| `{setting_names()[name]}` | `{name}` |" in OPERATIONS
-    assert Settings.model_fields[name].description, f"{name} has no description"
-
-
-@pytest.mark.parametrize("kind", docs_tables.error_classes(), ids=lambda kind: kind.__name__)
-def test_every_error_is_documented_with_errno_and_exit_code(kind: type) -> None:
-    assert f"| `{kind.__name__}` |" in OPERATIONS
+    assert sorted(names) == sorted(docs_tables.TABLES)
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
 # --- the command line --------------------------------------------------------------------------------------------
@@ -87,7 +74,7 @@ def test_commands_in_documents_exist(document: Path) -> None:
 
 def command_lines(text: str) -> list[list[str]]:
     """The commands of livememfs in blocks of shell, each as its words; one with `...` is no whole command."""
-    found = []
+    commands = []
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             for part in re.split(r"\s(?:&&|\||;)\s", line):
@@ -95,8 +82,8 @@ def command_lines(text: str) -> list[list[str]]:
                 while words and re.match(r"[A-Z_]+=", words[0]):
                     words.pop(0)
                 if words and words[0].rpartition("/")[2] == "livememfs":
-                    found.append(words[1:])
-    return found
+                    commands.append(words[1:])
+    return commands
 
 
 LINES = [(document.name, line) for document in DOCUMENTS for line in command_lines(document.read_text())]
@@ -135,18 +122,12 @@ def test_no_dependency_is_explained_that_is_not_there() -> None:
 
 
 def test_every_promise_of_security_names_tests_that_exist() -> None:
-    promises = re.findall(
-        r"^\| (?!promise|---)([^|]+) \| (`[^|]*) \|$", SECURITY.partition("## Promises")[2], re.MULTILINE
-    )
-    named = [one for _, tests in promises for one in re.findall(r"`([^`]+)`", tests)]
-    missing = [
-        one
-        for one in named
-        if f"def {one.partition('::')[2]}(" not in (ROOT / "tests" / one.partition("::")[0]).read_text()
-    ]
+    table = SECURITY.partition("## Promises")[2]
+    promises = re.findall(r"^\| (?!promise|---)([^|]+) \| (`[^|]*) \|$", table, re.MULTILINE)
+    named = [test.split("::") for _, tests in promises for test in re.findall(r"`([^`]+)`", tests)]
 
-    assert missing == []
-    assert len(promises) == SECURITY.partition("## Promises")[2].count("\n| ") - 1
+    assert [test for test in named if f"def {test[1]}(" not in (ROOT / "tests" / test[0]).read_text()] == []
+    assert len(promises) == table.count("\n| ") - 1
 
 
 def test_the_readme_begins_with_how_to_see_it_and_how_to_check_it() -> None:

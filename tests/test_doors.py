@@ -255,9 +255,9 @@ class Model:
 
     def observed(self, request: LLMRequest) -> str:
         numbers = [number for number, _, _ in events_in(request)]
-        told = {"narrative": secret("model: observation"), "title": secret("model: title")}
-        found = observation(*numbers, **told)
-        return found + summary(completed=secret("model: summary")) if wants_summary(request) else found
+        fields = {"narrative": secret("model: observation"), "title": secret("model: title")}
+        reply = observation(*numbers, **fields)
+        return reply + summary(completed=secret("model: summary")) if wants_summary(request) else reply
 
     def filed(self, _: LLMRequest) -> dict[str, Any]:
         """Each time one line of the file goes, for a reason."""
@@ -326,9 +326,9 @@ async def _all_doors(settings: Settings, mountpoint: Path, model: Model) -> tupl
                     house.refused[door] = str(error)
                     app.errors.record(door, f"{SPACE}/{secret(door)}", error)
             await _ask_models(house, model)
-            told = app.errors.errors() + app.errors.conflicts() + json.dumps(app.tree.context.status()).encode()
+            shown = app.errors.errors() + app.errors.conflicts() + json.dumps(app.tree.context.status()).encode()
         nursery.cancel_scope.cancel()
-    return told, house.refused
+    return shown, house.refused
 
 
 def _command(*words: str) -> str:
@@ -354,14 +354,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         os.environ["LLMAAS_API_URL"], os.environ["LIVEMEMFS_OBSERVE_IDLE"] = llm.url, "0"
         os.environ["LIVEMEMFS_OBSERVE_BATCH"] = "1"
         log.configure("debug", json=True, stream=logged)
-        told, refused = trio.run(_all_doors, Settings.load(os.environ), mountpoint, model)
+        shown, refused = trio.run(_all_doors, Settings.load(os.environ), mountpoint, model)
         printed = "".join(_command(*words(secret(door))) for door, words in OF_COMMANDS.items())
         sent = "\n".join(json.dumps(request.body) for request in llm.requests).encode()
     structlog.reset_defaults()
     places = {
         "bucket": _bytes_below(home / "store"),
         "local state": _bytes_below(home / "cache"),
-        "errors.ndjson": told,
+        "errors.ndjson": shown,
         "log": logged.getvalue().encode(),
         "requests": sent,
         "printed": printed.encode(),

@@ -21,7 +21,7 @@ def test_what_a_judge_has_indexed_it_finds_by_its_own_names() -> None:
         {"id": name, "text": text, "speaker": who, "created_at": f"2026-01-0{number}T10:00:00Z"}
         for number, (name, (who, text)) in enumerate(TOLD.items(), 1)
     ]
-    asked = [
+    requests = [
         {"op": "index", "space": "one conversation", "memories": memories},
         {"op": "search", "space": "one conversation", "query": "which database did Ann choose?", "k": 2},
         {"op": "search", "space": "one conversation", "query": "what is the cat called", "k": 1},
@@ -29,7 +29,7 @@ def test_what_a_judge_has_indexed_it_finds_by_its_own_names() -> None:
     ]
     done = subprocess.run(
         [ROOT / "scripts/eval-recall"],
-        input="".join(json.dumps(one) + "\n" for one in asked),
+        input="".join(json.dumps(request) + "\n" for request in requests),
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHON": sys.executable},

@@ -50,8 +50,8 @@ async def record(house: House) -> None:
         fields = f"agent: {quoted}\ntags: [{quoted}]\ncategory: {quoted}"
         await house.write(f"live/{number}", f"---\n{fields}\n---\n# apples {text}\n\n{text}\n")
         for folder in ("memories", "self", "goals"):
-            said = f"---\nsubjects: [{quoted}]\ntype: identity\n---\napples {number} {text}\n"
-            await house.write(f"{folder}/{number}", said)
+            memory = f"---\nsubjects: [{quoted}]\ntype: identity\n---\napples {number} {text}\n"
+            await house.write(f"{folder}/{number}", memory)
         for key, data in (
             (f"observations/20261120T100000_discovery_{number:08x}.md", OBSERVED.format(title=quoted, text=text)),
             (f"bank/{number}.md", f"# apples {text}\n\n{text}\n"),
@@ -61,14 +61,14 @@ async def record(house: House) -> None:
 
 async def ask(house: House, session: Any) -> dict[str, str]:
     """All that is told, by the way it is told."""
-    told = {path: await house.read(path) for path in TOLD}
-    told["recall"] = await house.ask(".recall", "what about the apples?")
+    texts = {path: await house.read(path) for path in TOLD}
+    texts["recall"] = await house.ask(".recall", "what about the apples?")
     for event, given in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": "what about apples?"})):
         answer = json.loads(await house.hook(event, **given))
-        told[event] = answer["hookSpecificOutput"]["additionalContext"]
+        texts[event] = answer["hookSpecificOutput"]["additionalContext"]
     read = await session.read_resource(f"livememfs://bucket/{SPACE}/bank/2.md")
-    told["resource"] = read.contents[0].text
-    return told
+    texts["resource"] = read.contents[0].text
+    return texts
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                 house = House(app, lambda tool, **given: session.call_tool(tool, given))
                 await record(house)
                 await app.recall.prepare([SPACE], 10.0)
-                found = await ask(house, session)
-                said = [await house.call(tool, **given) for tool, given in TOOLS.items()]
+                texts = await ask(house, session)
+                answers = [await house.call(tool, **given) for tool, given in TOOLS.items()]
             nursery.cancel_scope.cancel()
-        return {**found, **{tool: one.content[0].text for tool, one in zip(TOOLS, said, strict=True)}}
+        return {**texts, **{tool: answer.content[0].text for tool, answer in zip(TOOLS, answers, strict=True)}}
 
     return trio.run(all_of_it)
 

@@ -81,29 +81,29 @@ class Town:
                 yield app
 
 
-async def walk(node: Node, found: Counter[str], depth: int = 0) -> None:
+async def walk(node: Node, counts: Counter[str], depth: int = 0) -> None:
     """Look at everything below a node, as tools do. Only domain errors are passed over."""
     for ask in (node.attrs, node.xattrs):
         try:
             await ask()
         except LiveMemError:
-            found["refused"] += 1
+            counts["refused"] += 1
     if isinstance(node, File) and node.name not in NEVER_READ:
-        await read(node, found)
+        await read(node, counts)
     elif isinstance(node, Symlink):
         await node.target()
     elif isinstance(node, Directory) and depth < 6:
         try:
             children = await node.children()
         except LiveMemError:
-            found["refused"] += 1
+            counts["refused"] += 1
             return
-        found["listed"] += 1
+        counts["listed"] += 1
         for _, child in children:
-            await walk(child, found, depth + 1)
+            await walk(child, counts, depth + 1)
 
 
-async def read(node: File, found: Counter[str]) -> bytes:
+async def read(node: File, counts: Counter[str]) -> bytes:
     try:
         handle = await node.open(OpenMode(), Caller())
         try:
@@ -111,9 +111,9 @@ async def read(node: File, found: Counter[str]) -> bytes:
         finally:
             await handle.release()
     except LiveMemError:
-        found["refused"] += 1
+        counts["refused"] += 1
         return b""
-    found["read"] += 1
+    counts["read"] += 1
     return data
 
 
@@ -229,4 +229,4 @@ def test_whatever_stands_in_the_bucket_an_app_serves_the_rest(
 ) -> None:
     """Also while it appears; and all that could not be read is named once for each version."""
     expect_log("an entry of the ledger cannot be read")
-    virtual.run(trial, Town(tmp_path), [one for place in group for one in made(place, SHARE)])
+    virtual.run(trial, Town(tmp_path), [written for place in group for written in made(place, SHARE)])

@@ -11,28 +11,15 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "livememfs"
 LAYERS = (
-    "text",
-    "records",
-    "store",
-    "cache",
-    "llm",
-    "recall",
-    "spaces",
-    "memories",
-    "observing",
-    "runs",
-    "tree",
-    "fuse",
-    "agents",
-    "serve",
-    "app",
-    "cli",
-)
+    "text", "records", "store", "cache", "llm", "recall", "spaces", "memories", "observing", "runs", "tree", "fuse",
+    "agents", "serve", "app", "cli",
+)  # fmt: skip
 FOR_ALL = {"errors", "clock", "concurrency", "private", "shown"}
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -77,6 +64,7 @@ READS_JSON = {
 """Who may read JSON without the limits of `text/foreign`: none of it comes from the bucket."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FUNCTIONS: Any = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def name_of(path: Path) -> str:
@@ -96,11 +84,10 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(parsed(path)))
 
 
-def texts(path: Path) -> Iterator[tuple[str, int]]:
-    """Every literal text of it, with its line."""
-    for node in nodes(path):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value, node.lineno
+def every(kind: Any) -> Iterator[tuple[Path, Any]]:
+    """Each node of a kind in the whole package, with its module."""
+    for path in MODULES:
+        yield from ((path, node) for node in nodes(path) if isinstance(node, kind))
 
 
 @cache
@@ -172,27 +159,39 @@ def test_what_runs_share_knows_no_kind_of_run_and_no_kind_another() -> None:
     assert {path.parent for path in of_all} == {runs}, "a kind gets at the others by what names them all"
 
 
-def test_texts_know_only_errors_and_records_only_texts() -> None:
-    allowed = {"text": {"errors"}, "records": {"errors", "text"}}
+ALLOWED = {
+    "text": {"errors"},
+    "records": {"errors", "text"},
+    "log": {"shown", "text"},  # a line of the log has nothing private in it
+    **dict.fromkeys(FOR_ALL, FOR_ALL),  # those stand below everything: they import nothing of ours but each other
+}
+"""The parts of the package that one part may import, where the order of layers does not say enough."""
+USERS = {
+    "log": {"cli"},  # commands alone say where the log goes
+    "config": {"app", "cli", "testing"},
+    "testing": set(),  # nothing that we ship needs the doubles
+}
+"""The parts of the package that may import one part."""
 
+
+def test_some_parts_import_few_others_and_some_are_imported_by_few() -> None:
     bad = [
-        (name_of(path), part)
+        f"{name_of(path)} imports {part}"
         for path, part in own_imports()
-        if own_part(path) in allowed and part not in allowed[own_part(path)]
+        if part not in ALLOWED.get(own_part(path), {part}) or own_part(path) not in USERS.get(part, {own_part(path)})
     ]
 
     assert bad == []
+    assert {part for path, part in own_imports() if own_part(path) == "log"} == ALLOWED["log"]
+    assert {own_part(path) for path, part in own_imports() if part == "log"} == USERS["log"]
 
 
 def test_names_of_metadata_stand_in_one_module_and_in_the_docs() -> None:
     own = PACKAGE / "records/metadata.py"
-    names = {value for value, _ in texts(own) if re.fullmatch("livememfs-[a-z0-9]+", value)}
+    texts = [(path, node) for path, node in every(ast.Constant) if isinstance(node.value, str)]
+    names = {node.value for path, node in texts if path == own and re.fullmatch("livememfs-[a-z0-9]+", node.value)}
     elsewhere = [
-        f"{name_of(path)}:{line} has {value}"
-        for path in MODULES
-        if path != own
-        for value, line in texts(path)
-        if value in names
+        f"{name_of(path)}:{node.lineno} has {node.value}" for path, node in texts if path != own and node.value in names
     ]
     documented = set(
         re.findall(r"^\| `(livememfs-[a-z0-9]+)` \|", (PACKAGE.parent / "docs/bucket.md").read_text(), re.M)
@@ -200,31 +199,6 @@ def test_names_of_metadata_stand_in_one_module_and_in_the_docs() -> None:
 
     assert elsewhere == []
     assert documented == names
-
-
-def test_what_all_may_use_uses_no_layer() -> None:
-    """errors, clock and the like stand below everything, so they import nothing of ours but each other."""
-    bad = [(name_of(path), part) for path, part in own_imports() if own_part(path) in FOR_ALL and part not in FOR_ALL]
-
-    assert bad == []
-
-
-def test_commands_alone_say_where_the_log_goes() -> None:
-    """So it may use texts, for a line of the log has nothing private in it."""
-    assert {own_part(path) for path, part in own_imports() if part == "log"} == {"cli"}
-    assert {part for path, part in own_imports() if own_part(path) == "log"} == {"shown", "text"}
-
-
-def test_only_app_and_cli_see_the_settings() -> None:
-    users = {own_part(path) for path, part in own_imports() if part == "config"}
-
-    assert users <= {"app", "cli", "testing"}
-
-
-def test_nothing_we_ship_needs_the_doubles() -> None:
-    bad = [name_of(path) for path, part in own_imports() if part == "testing"]
-
-    assert bad == []
 
 
 @pytest.mark.parametrize("library", sorted(ONLY_IN))
@@ -250,26 +224,27 @@ def test_the_environment_is_written_for_one_library_alone() -> None:
 
 def _uses_of_os(wanted: set[tuple[str, str]]) -> list[str]:
     """The modules that use one of these, once for each use."""
-    places = []
-    for path in MODULES:
-        for node in nodes(path):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                places += [name_of(path)] if (node.value.id, node.attr) in wanted else []
-            if isinstance(node, ast.ImportFrom) and node.module == "os":
-                places += [name_of(path) for alias in node.names if ("os", alias.name) in wanted]
-    return places
+    used = [
+        name_of(path)
+        for path, node in every(ast.Attribute)
+        if isinstance(node.value, ast.Name) and (node.value.id, node.attr) in wanted
+    ]
+    return used + [
+        name_of(path)
+        for path, node in every(ast.ImportFrom)
+        for alias in node.names
+        if (node.module, alias.name) in wanted
+    ]
 
 
 def test_the_kernels_names_are_never_compared_with_text() -> None:
     """pyfuse3 gives names as bytes; `name == "."` is then false for ever, and nothing fails."""
     bad = []
-    for path in sorted((PACKAGE / "fuse").rglob("*.py")):
-        for node in nodes(path):
-            if isinstance(node, ast.Compare):
-                sides = [node.left, *node.comparators]
-                values = [inner for side in sides for inner in getattr(side, "elts", [side])]
-                if any(isinstance(value, ast.Constant) and value.value in (".", "..") for value in values):
-                    bad.append(f"{name_of(path)}:{node.lineno}")
+    for path, node in every(ast.Compare):
+        sides = [node.left, *node.comparators] if own_part(path) == "fuse" else []
+        values = [inner for side in sides for inner in getattr(side, "elts", [side])]
+        if any(isinstance(value, ast.Constant) and value.value in (".", "..") for value in values):
+            bad.append(f"{name_of(path)}:{node.lineno}")
 
     assert bad == []
 
@@ -282,36 +257,27 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_no_module_and_no_function_grows_without_limit() -> None:
     bad = [name_of(path) for path in MODULES if len(path.read_text().splitlines()) > MAX_MODULE_LINES]
-    for path in MODULES:
-        functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        lengths = {node.name: node.end_lineno - node.lineno + 1 for node in functions}
-        bad += [f"{name_of(path)}: {name}" for name, lines in lengths.items() if lines > MAX_FUNCTION_LINES]
+    bad += [
+        f"{name_of(path)}: {node.name}"
+        for path, node in every(FUNCTIONS)
+        if node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
+    ]
 
     assert bad == []
 
 
 def test_every_function_is_annotated() -> None:
     """mypy checks that annotations are right; this one that test doubles and scripts we ship have them at all."""
-    bad = [
-        f"{name_of(path)}:{node.lineno} {node.name}"
-        for path in MODULES
-        for node in nodes(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is None
-    ]
-
-    assert bad == []
+    assert [f"{name_of(path)}:{node.lineno}" for path, node in every(FUNCTIONS) if node.returns is None] == []
 
 
 def test_json_of_the_bucket_has_one_reader() -> None:
     """Who reads JSON by itself is listed above, and nobody is listed who does not."""
+    reading = ("load", "loads", "JSONDecoder")
     readers = {
         name_of(path)
-        for path in MODULES
-        for node in nodes(path)
-        if isinstance(node, ast.Attribute)
-        and node.attr in ("load", "loads", "JSONDecoder")
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "json"
+        for path, node in every(ast.Attribute)
+        if node.attr in reading and isinstance(node.value, ast.Name) and node.value.id == "json"
     }
     assert readers == READS_JSON
 
@@ -335,11 +301,10 @@ def test_no_folder_holds_more_than_can_be_looked_over() -> None:
 
 def test_no_class_does_too_many_things() -> None:
     """Those of `FuseOperations` are the kernel's requests: pyfuse3 asks for one class that has them all."""
-    bad = []
-    for path in MODULES:
-        for node in nodes(path):
-            if isinstance(node, ast.ClassDef) and node.name != "FuseOperations":
-                methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
-                bad += [f"{name_of(path)}: {node.name} {len(methods)}"] if len(methods) > MAX_METHODS else []
+    methods = {
+        f"{name_of(path)}: {node.name}": sum(isinstance(inner, FUNCTIONS) for inner in node.body)
+        for path, node in every(ast.ClassDef)
+        if node.name != "FuseOperations"
+    }
 
-    assert bad == []
+    assert {name: number for name, number in methods.items() if number > MAX_METHODS} == {}

@@ -10,10 +10,10 @@ from benchlib.ports import LOWEST, free_ports
 
 
 def test_they_are_free_and_none_that_the_kernel_would_give_away() -> None:
-    found = free_ports(20)
+    ports = free_ports(20)
 
-    assert len(set(found)) == 20
-    for port in found:
+    assert len(set(ports)) == 20
+    for port in ports:
         with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", 0)) as any_port:
             assert LOWEST <= port < any_port.getsockname()[1]
 

@@ -23,7 +23,10 @@ def _mask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on this process is a user who owns nothing that is there."""
+    """From here on this process is a user who owns nothing that is there; nor does root, as whom these tests may run,
+    and whose folders and links are fine.
+    """
+    monkeypatch.setattr(private, "_ROOT", -1)
     monkeypatch.setattr(os, "geteuid", lambda: 4_242)
 
 
@@ -84,11 +87,10 @@ def test_a_link_on_the_way_may_be_ones_own(tmp_path: Path) -> None:
     assert (mode(tmp_path / "disk/livememfs"), mode(tmp_path / "disk")) == (0o700, 0o755)
 
 
-def test_a_link_on_the_way_may_not_be_another_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("another")
+def test_a_link_on_the_way_may_not_be_another_users(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "cache").symlink_to(tmp_path / "disk")
-    monkeypatch.setattr(private, "_ROOT", -1)  # these tests may run as root, whose links are fine
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
 
     with pytest.raises(NotPrivate, match="cache: it belongs to another user"):
         private.check(tmp_path / "cache/livememfs")
@@ -104,10 +106,9 @@ def test_a_folder_of_another_user_is_refused_and_not_touched(tmp_path: Path) -> 
     assert mode(tmp_path / "folder") == 0o755
 
 
-def test_a_folder_above_ours_that_is_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("another")
+def test_a_folder_above_ours_that_is_another_users_is_refused(tmp_path: Path) -> None:
     """It could put another in the place of ours."""
-    monkeypatch.setattr(private, "_ROOT", -1)
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
     with pytest.raises(NotPrivate, match=f"{tmp_path.name}: it belongs"):
         private.check(tmp_path / "cache", top=tmp_path)
 
@@ -141,11 +142,11 @@ def test_all_files_of_the_local_state_are_for_their_owner_alone(tmp_path: Path) 
     database = Database(cache_folder(tmp_path / "cache", "b"))
     assert database.identity
 
-    found = {path.name: mode(path) for path in (tmp_path / "cache").rglob("*")}
+    modes = {path.name: mode(path) for path in (tmp_path / "cache").rglob("*")}
     database.close()
 
-    assert {"lock", "state.db", "state.db-wal", "state.db-shm", "identity", "running"} <= found.keys()
-    assert set(found.values()) == {0o700, 0o600}
+    assert {"lock", "state.db", "state.db-wal", "state.db-shm", "identity", "running"} <= modes.keys()
+    assert set(modes.values()) == {0o700, 0o600}
     assert mode(tmp_path / "cache") == 0o700
 
 
@@ -158,10 +159,9 @@ def test_a_bucket_folder_that_is_a_link_is_refused_before_anything_is_looked_for
         cache_folder(tmp_path, "b")
 
 
+@pytest.mark.usefixtures("another")
 def test_a_folder_for_caches_that_is_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner could put another in the place of a bucket's folder. One of root's is fine, as /var/tmp is."""
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
-    monkeypatch.setattr(private, "_ROOT", -1)
     with pytest.raises(NotPrivate, match=f"{tmp_path.name}: it belongs"):
         cache_folder(tmp_path, "b")
     assert list(tmp_path.iterdir()) == []

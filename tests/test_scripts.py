@@ -19,6 +19,11 @@ LOCKED = re.compile(
 )
 
 
+def locked(name: str) -> set[tuple[str, str]]:
+    """The packages of a lock file, each with its version."""
+    return {(match[1], match[2]) for match in LOCKED.finditer((ROOT / name).read_text())}
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_can_be_run_and_parsed(script: Path) -> None:
     assert script.stat().st_mode & 0o111
@@ -45,21 +50,16 @@ def test_the_lock_files_have_what_the_project_depends_on(name: str, optional: bo
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = project["optional-dependencies"].values() if optional else ()
     wanted = [Requirement(line) for line in (*project["dependencies"], *(line for group in groups for line in group))]
-    locked = [(found[1], found[2]) for found in LOCKED.finditer((ROOT / name).read_text())]
-
     missing = [
-        str(one) for one in wanted if not any(one.name == name and one.specifier.contains(v) for name, v in locked)
+        str(package)
+        for package in wanted
+        if not any(package.name == own and package.specifier.contains(version) for own, version in locked(name))
     ]
     assert missing == [], "run: scripts/lock"
 
 
 def test_a_mount_is_tested_with_the_versions_it_is_installed_with() -> None:
-    run, test = (
-        {(found[1], found[2]) for found in LOCKED.finditer((ROOT / name).read_text())}
-        for name in ("requirements.lock", "requirements-test.lock")
-    )
-
-    assert run < test
+    assert locked("requirements.lock") < locked("requirements-test.lock")
 
 
 def test_setup_installs_nothing_without_its_hash() -> None:
@@ -75,13 +75,13 @@ def test_setup_installs_nothing_without_its_hash() -> None:
 
 def processes_that_run(word: str) -> list[str]:
     """The ids of processes with `word` in their command line."""
-    found = []
+    ids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found += [path.parent.name] if word.encode() in path.read_bytes() else []
+            ids += [path.parent.name] if word.encode() in path.read_bytes() else []
         except OSError:
             continue
-    return found
+    return ids
 
 
 def test_ci_ends_with_the_tests_status_whatever_they_leave_running(tmp_path: Path) -> None:

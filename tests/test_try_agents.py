@@ -29,14 +29,14 @@ def ask(url: str, body: dict[str, Any]) -> str:
 @pytest.mark.parametrize("path", PROTOCOLS)
 def test_the_model_follows_its_script_and_side_calls_use_up_nothing_of_it(path: str) -> None:
     field, tool = PROTOCOLS[path]
-    said = {field: [{"role": "user", "content": "hello"}]}
+    side = {field: [{"role": "user", "content": "hello"}]}
     compact = {field: [{"role": "user", "content": "CONTEXT CHECKPOINT COMPACTION"}], "tools": [tool]}
     with Endpoint(lambda turn, tools: (tools[0], turn.arguments)) as model:
         model.script = [Turn(tool="shell", arguments={"command": "echo 42"}), Turn("done")]
 
         answers = [
             ask(model.url + path, body)
-            for body in (said, {**said, "tools": [tool]}, compact, {**said, "tools": [tool]})
+            for body in (side, {**side, "tools": [tool]}, compact, {**side, "tools": [tool]})
         ]
 
     assert "A day" in answers[0]
@@ -44,7 +44,7 @@ def test_the_model_follows_its_script_and_side_calls_use_up_nothing_of_it(path: 
     assert "echo 42" in answers[1]
     assert SUMMARY in answers[2]
     assert "done" in answers[3]
-    assert [one.kind for one in model.asked] == ["side", "turn", "compact", "turn"]
+    assert [request.kind for request in model.asked] == ["side", "turn", "compact", "turn"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)

@@ -13,12 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from livememfs.agents.contract import Contract, Payload, always, file_of, session_id, text, unobserved
+from livememfs.agents.contract import Contract, Payload, always, file_of, reader, session_id, text, unobserved
 from livememfs.observing.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
 
 CLAUDE, CODEX, CURSOR = "claude", "codex", "cursor"
-_FORGETTING = ("clear", "compact")
 
 
 def _agent(given: Payload) -> str:
@@ -37,14 +36,6 @@ def _said(agent: str, given: Payload, kind: Kind, **fields: Any) -> Said:
         project=text(given, "cwd"),
         **fields,
     )
-
-
-def _started(agent: str, given: Payload) -> Said:
-    return _said(agent, given, "start", text=text(given, "source") or "startup")
-
-
-def _asked(agent: str, given: Payload) -> Said:
-    return _said(agent, given, "prompt", text=text(given, "prompt"))
 
 
 def used(agent: str, given: Payload) -> Said:
@@ -72,10 +63,6 @@ def _subagent_stopped(agent: str, given: Payload) -> Said:
     return _said(agent, given, "stop", skipped=SUBAGENT, id=f"subagent {which}" if which else "")
 
 
-def _ended(agent: str, given: Payload) -> Said:
-    return _said(agent, given, "end", text=text(given, "reason"))
-
-
 def _unobserved(agent: str, given: Payload) -> Said:
     return unobserved(_said(agent, given, "tool"), text(given, "tool_use_id"))
 
@@ -86,7 +73,7 @@ def _path(given: Payload) -> str:
 
 def _forgets(given: Payload) -> bool:
     """Whether a session starts with an empty conversation, and has lost what it was told."""
-    return text(given, "source") in _FORGETTING
+    return text(given, "source") in ("clear", "compact")
 
 
 def family(
@@ -96,16 +83,17 @@ def family(
     use: Callable[[str, Payload], Said] = used,
 ) -> tuple[Contract, ...]:
     """The contracts of an agent for these events; no `events`: for all. `agent` empty: the payload names it."""
+    said = partial(_said, agent)
     whole = (
-        Contract("SessionStart", partial(_started, agent), "context", forgets=_forgets),
-        Contract("UserPromptSubmit", partial(_asked, agent), "recall"),
+        Contract("SessionStart", reader(said, "start", "source", otherwise="startup"), "context", forgets=_forgets),
+        Contract("UserPromptSubmit", reader(said, "prompt", "prompt"), "recall"),
         Contract("PreToolUse", partial(_unobserved, agent), "file", path=_path),
         Contract("PostToolUse", partial(use, agent)),
         Contract("PostToolUseFailure", partial(_failed, agent)),
         Contract("Stop", partial(_stopped, agent)),
         Contract("SubagentStop", partial(_subagent_stopped, agent)),
         Contract("PreCompact", partial(_unobserved, agent), plain="", forgets=always),
-        Contract("SessionEnd", partial(_ended, agent)),
+        Contract("SessionEnd", reader(said, "end", "reason")),
         Contract("Notification", partial(_unobserved, agent)),
     )
     return tuple(replace(contract, agent=agent) for contract in whole if not events or contract.event in events)

@@ -17,6 +17,7 @@ from livememfs.agents.contract import (
     from_json,
     occasion,
     part,
+    reader,
     session_id,
     text,
     unobserved,
@@ -62,10 +63,6 @@ def _stopped(given: Payload) -> Said:
     return _said(given, "stop", text=text(part(given, "turn"), "outputText") or text(done, "result"))
 
 
-def _ended(given: Payload) -> Said:
-    return _said(given, "end", text=text(given, "reason"))
-
-
 def _unobserved(given: Payload) -> Said:
     return unobserved(_said(given, "tool"), text(part(given, "tool_call"), "id"))
 
@@ -89,5 +86,5 @@ CONTRACTS = (
     Contract("TaskCancel", _stopped, agent=CLINE),
     Contract("TaskError", _stopped, agent=CLINE),
     Contract("PreCompact", _unobserved, agent=CLINE, forgets=always),
-    Contract("SessionShutdown", _ended, agent=CLINE),
+    Contract("SessionShutdown", reader(_said, "end", "reason"), agent=CLINE),
 )

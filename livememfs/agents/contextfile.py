@@ -39,7 +39,7 @@ class ContextFiles:
         self,
         mountpoint: Path,
         page: Callable[[str], Awaitable[str]],
-        failed: Callable[[str, LiveMemError], None] = lambda *_: None,
+        failed: Callable[[str, LiveMemError], None],
         *,
         installed: Callable[[Path], list[ContextFile]] = context_files,
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from livememfs.errors import HookRefused
 from livememfs.observing.capture import NOT_OBSERVED, Said
-from livememfs.records.event import EDITS, READS, paths_of, storable
+from livememfs.records.event import EDITS, READS, Kind, paths_of, storable
 
 Payload = Mapping[str, Any]
 Wants = Literal["nothing", "context", "recall", "file"]
@@ -23,16 +23,6 @@ Wants = Literal["nothing", "context", "recall", "file"]
 def nested(event: str, context: str) -> dict[str, Any]:
     """An answer with a context, in the form of most agents."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
-
-
-def no_file(_given: Payload) -> str:
-    """The answer of most events: no file."""
-    return ""
-
-
-def never(_given: Payload) -> bool:
-    """The answer of most events: the session keeps what it was told."""
-    return False
 
 
 def always(_given: Payload) -> bool:
@@ -59,9 +49,9 @@ class Contract:
     wants: Wants = "nothing"
     plain: str = "{}"
     agent: str = ""
-    path: Callable[[Payload], str] = no_file
+    path: Callable[[Payload], str] = lambda _: ""
     begins: bool = False
-    forgets: Callable[[Payload], bool] = never
+    forgets: Callable[[Payload], bool] = lambda _: False
     shape: Callable[[str, str], dict[str, Any]] = nested
 
     @property
@@ -128,6 +118,11 @@ def file_of(tool: str, given: Any) -> str:
 def occasion(given: Payload, *names: str) -> str:
     """A text that distinguishes an event from another one with the same content."""
     return " ".join(str(value) for name in names if isinstance(value := given.get(name), str | int | float))
+
+
+def reader(make: Callable[..., Said], kind: Kind, *names: str, otherwise: str = "") -> Callable[[Payload], Said]:
+    """Reads events of one kind. `make` makes an event of the agent; its text is the first of these fields."""
+    return lambda given: make(given, kind, text=text(given, *names) or otherwise)
 
 
 def unobserved(said: Said, before: str = "") -> Said:

@@ -15,6 +15,7 @@ from livememfs.agents.contract import (
     from_json,
     occasion,
     part,
+    reader,
     session_id,
     text,
     unobserved,
@@ -27,14 +28,6 @@ COPILOT = "copilot"
 
 def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
     return Said(session_id(given, "sessionId"), kind, agent=COPILOT, project=text(given, "cwd"), **fields)
-
-
-def _started(given: Payload) -> Said:
-    return _said(given, "start", text=text(given, "source") or "startup")
-
-
-def _asked(given: Payload) -> Said:
-    return _said(given, "prompt", text=text(given, "prompt"))
 
 
 def _used(given: Payload) -> Said:
@@ -52,14 +45,6 @@ def _used(given: Payload) -> Said:
     )
 
 
-def _stopped(given: Payload) -> Said:
-    return _said(given, "stop")
-
-
-def _ended(given: Payload) -> Said:
-    return _said(given, "end", text=text(given, "reason"))
-
-
 def _unobserved(given: Payload) -> Said:
     return unobserved(_said(given, "tool"))
 
@@ -69,14 +54,16 @@ def _flat(_event: str, context: str) -> dict[str, Any]:
 
 
 CONTRACTS = (
-    Contract("sessionStart", _started, "context", agent=COPILOT, shape=_flat),
-    Contract("userPromptSubmitted", _asked, "recall", agent=COPILOT, shape=_flat),
+    Contract(
+        "sessionStart", reader(_said, "start", "source", otherwise="startup"), "context", agent=COPILOT, shape=_flat
+    ),
+    Contract("userPromptSubmitted", reader(_said, "prompt", "prompt"), "recall", agent=COPILOT, shape=_flat),
     Contract("preToolUse", _unobserved, agent=COPILOT),
     Contract("postToolUse", _used, agent=COPILOT),
     Contract("postToolUseFailure", _used, agent=COPILOT),
-    Contract("agentStop", _stopped, agent=COPILOT),
+    Contract("agentStop", reader(_said, "stop"), agent=COPILOT),
     Contract("subagentStop", _unobserved, agent=COPILOT),
     Contract("preCompact", _unobserved, agent=COPILOT, forgets=always),
     Contract("errorOccurred", _unobserved, agent=COPILOT),
-    Contract("sessionEnd", _ended, agent=COPILOT),
+    Contract("sessionEnd", reader(_said, "end", "reason"), agent=COPILOT),
 )

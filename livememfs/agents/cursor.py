@@ -17,6 +17,7 @@ from livememfs.agents.contract import (
     first,
     from_json,
     occasion,
+    reader,
     session_id,
     text,
     unobserved,
@@ -40,14 +41,6 @@ def _tool(given: Payload, tool: str, put: Any, got: Any = None, **fields: Any) -
     """The use of a tool. Turn and duration distinguish two uses that are otherwise equal."""
     when = occasion(given, "generation_id", "duration")
     return _said(given, "tool", tool=tool, input=put, output=got, occasion=when, **fields)
-
-
-def _started(given: Payload) -> Said:
-    return _said(given, "start", text="startup")
-
-
-def _asked(given: Payload) -> Said:
-    return _said(given, "prompt", text=text(given, "prompt"))
 
 
 def _ran(given: Payload) -> Said:
@@ -78,24 +71,12 @@ def _failed(given: Payload) -> Said:
     return replace(_used(given), output={"error": error}, failed=True)
 
 
-def _answered(given: Payload) -> Said:
-    return _said(given, "said", text=text(given, "text"))
-
-
-def _stopped(given: Payload) -> Said:
-    return _said(given, "stop")
-
-
 def _subagent_stopped(given: Payload) -> Said:
     which = text(given, "subagent_id", "subagent_type") or "subagent"
     words = text(given, "result", "summary")
     if words.strip():
         return _said(given, "said", subagent=which, text=words)
     return _said(given, "stop", subagent=which, skipped=SUBAGENT)
-
-
-def _ended(given: Payload) -> Said:
-    return _said(given, "end", text=text(given, "reason"))
 
 
 def _unobserved(given: Payload) -> Said:
@@ -108,24 +89,25 @@ def _flat(event: str, context: str) -> dict[str, Any]:
     return {**({"continue": True} if event == "beforeSubmitPrompt" else {}), "additional_context": context}
 
 
+_prompt = reader(_said, "prompt", "prompt")
 _BARE = (
-    Contract("beforeSubmitPrompt", _asked, plain=GO_ON),
+    Contract("beforeSubmitPrompt", _prompt, plain=GO_ON),
     Contract("afterShellExecution", _ran),
     Contract("afterMCPExecution", _called),
     Contract("afterFileEdit", _edited),
-    Contract("stop", _stopped),
+    Contract("stop", reader(_said, "stop")),
 )
 CONTRACTS = (
     *_BARE,
     *(replace(contract, agent=CURSOR) for contract in _BARE[1:]),
-    Contract("sessionStart", _started, "context", agent=CURSOR, shape=_flat),
-    Contract("beforeSubmitPrompt", _asked, "recall", GO_ON, agent=CURSOR, shape=_flat),
+    Contract("sessionStart", reader(_said, "start", otherwise="startup"), "context", agent=CURSOR, shape=_flat),
+    Contract("beforeSubmitPrompt", _prompt, "recall", GO_ON, agent=CURSOR, shape=_flat),
     Contract("beforeReadFile", _read, agent=CURSOR),
     Contract("preToolUse", _unobserved, agent=CURSOR),
     Contract("postToolUse", _used, agent=CURSOR),
     Contract("postToolUseFailure", _failed, agent=CURSOR),
-    Contract("afterAgentResponse", _answered, agent=CURSOR),
+    Contract("afterAgentResponse", reader(_said, "said", "text"), agent=CURSOR),
     Contract("subagentStop", _subagent_stopped, agent=CURSOR),
     Contract("preCompact", _unobserved, agent=CURSOR, forgets=always),
-    Contract("sessionEnd", _ended, agent=CURSOR),
+    Contract("sessionEnd", reader(_said, "end", "reason"), agent=CURSOR),
 )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
-from livememfs.agents.contract import Payload, payload
+from livememfs.agents.contract import Payload, first, payload, text
 from livememfs.agents.hooks import CONTRACTS
 from livememfs.agents.projects import FILE, MARK, Project, find
 from livememfs.concurrency import aside
@@ -40,16 +39,6 @@ KEPT, MISSING_KEPT = 60.0, 5.0
 MOST = 1_024
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProjectSurroundings:
-    """Facts that stay the same for the life of a mount."""
-
-    home: Path
-    host: str
-    mountpoint: str
-    owner: str
-
-
 class Projects:
     """The spaces of the projects of this machine. `failed(path, error)` is called for each that cannot be used."""
 
@@ -58,10 +47,15 @@ class Projects:
         replica: Replica,
         clock: Clock,
         access: Callable[[], Access],
-        around: ProjectSurroundings,
         failed: Callable[[str, LiveMemError], None],
+        *,
+        home: Path,
+        host: str,
+        mountpoint: str,
+        owner: str,
     ) -> None:
-        self._replica, self._clock, self._access, self._around, self._failed = replica, clock, access, around, failed
+        self._replica, self._clock, self._access, self._failed = replica, clock, access, failed
+        self._home, self._host, self._mountpoint, self._owner = home, host, mountpoint, owner
         self._known: dict[str, tuple[str, float]] = {}
         self._told: set[str] = set()
         self._limiter = trio.CapacityLimiter(THREADS)
@@ -87,8 +81,7 @@ class Projects:
         return space
 
     async def _find(self, folder: str) -> str:
-        around = self._around
-        look = partial(find, Path(folder), home=around.home, host=around.host, mounts=(around.mountpoint,))
+        look = partial(find, Path(folder), home=self._home, host=self._host, mounts=(self._mountpoint,))
         with trio.move_on_after(PATIENCE) as waiting:
             project = await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._limiter)
         if waiting.cancelled_caught:
@@ -117,9 +110,7 @@ class Projects:
         if not await spaces.is_space(self._replica, space):
             description = MARK + project.marks[0] if project.marks else ""
             with suppress(AlreadyExists):
-                await spaces.create(
-                    self._replica, self._clock, space, description=description, owner=self._around.owner
-                )
+                await spaces.create(self._replica, self._clock, space, description=description, owner=self._owner)
                 await self._replica.names.listing(f"{space}/")  # cache its names for times without the store
                 return description.removeprefix(MARK)
         try:
@@ -153,12 +144,8 @@ class Door:
 
 def _folder(given: Payload) -> str:
     """The working directory in a payload; empty without one."""
-    for name in ("cwd", "workspace_roots", "workspaceRoots"):
-        value = given.get(name)
-        first = value[0] if isinstance(value, list) and value else value
-        if isinstance(first, str) and first.startswith("/"):
-            return first
-    return ""
+    folders = (text(given, name) or first(given.get(name)) for name in ("cwd", "workspace_roots", "workspaceRoots"))
+    return next((folder for folder in folders if folder.startswith("/")), "")
 
 
 def _working_directory(pid: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from livememfs.agents.contract import Contract, Payload, occasion, session_id, text, unobserved
+from livememfs.agents.contract import Contract, Payload, occasion, reader, session_id, text, unobserved
 from livememfs.observing.capture import Said
 from livememfs.records.event import SHELLS, Kind
 
@@ -19,14 +19,6 @@ _BADLY = re.compile(r"^Exit Code: 0*[1-9]", re.MULTILINE)
 
 def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
     return Said(session_id(given, "session_id"), kind, agent=GEMINI, project=text(given, "cwd"), **fields)
-
-
-def _started(given: Payload) -> Said:
-    return _said(given, "start", text=text(given, "source") or "startup")
-
-
-def _asked(given: Payload) -> Said:
-    return _said(given, "prompt", text=text(given, "prompt"))
 
 
 def _used(given: Payload) -> Said:
@@ -47,14 +39,6 @@ def outcome(tool: str, response: Any) -> tuple[Any, bool]:
     return response, shell and _BADLY.search(response[-2_000:]) is not None
 
 
-def _stopped(given: Payload) -> Said:
-    return _said(given, "stop", text=text(given, "prompt_response"))
-
-
-def _ended(given: Payload) -> Said:
-    return _said(given, "end", text=text(given, "reason"))
-
-
 def _unobserved(given: Payload) -> Said:
     return unobserved(_said(given, "tool"))
 
@@ -69,12 +53,14 @@ def _compressed(given: Payload) -> bool:
 
 
 CONTRACTS = (
-    Contract("SessionStart", _started, "context", agent=GEMINI, forgets=_forgets),
-    Contract("BeforeAgent", _asked, "recall", agent=GEMINI),
+    Contract(
+        "SessionStart", reader(_said, "start", "source", otherwise="startup"), "context", agent=GEMINI, forgets=_forgets
+    ),
+    Contract("BeforeAgent", reader(_said, "prompt", "prompt"), "recall", agent=GEMINI),
     Contract("BeforeTool", _unobserved, agent=GEMINI),
     Contract("AfterTool", _used, agent=GEMINI),
-    Contract("AfterAgent", _stopped, agent=GEMINI),
+    Contract("AfterAgent", reader(_said, "stop", "prompt_response"), agent=GEMINI),
     Contract("PreCompress", _unobserved, agent=GEMINI, forgets=_compressed),
-    Contract("SessionEnd", _ended, agent=GEMINI),
+    Contract("SessionEnd", reader(_said, "end", "reason"), agent=GEMINI),
     Contract("Notification", _unobserved, agent=GEMINI),
 )

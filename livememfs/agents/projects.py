@@ -86,7 +86,6 @@ def _above(folder: Path, home: Path, mounts: Collection[str]) -> Iterator[Path]:
 
 
 def _pinned(folder: Path) -> Project | None:
-    """The project according to `.livememfs.toml`."""
     try:
         given = tomllib.loads(_read(folder / FILE))
         space = given.pop("space", None)

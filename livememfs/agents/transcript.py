@@ -26,7 +26,7 @@ async def last_words(path: str, mounted: str = "") -> str:
     return await at_end(path, _words, "", mounted)
 
 
-async def at_end(path: str, look: Callable[[list[bytes]], T], otherwise: T, mounted: str = "") -> T:
+async def at_end(path: str, look: Callable[[list[bytes]], T], otherwise: T, mounted: str) -> T:
     """The result of `look` for the last lines of a transcript, in a thread; `otherwise` if that is late or fails."""
     if not path.startswith("/"):
         return otherwise

@@ -17,24 +17,26 @@ import trio
 
 from livememfs.agents.hooks import Hooks
 from livememfs.app import agents, memories, runs
-from livememfs.app.agents import open_door, open_hooks, open_pages
+from livememfs.app.agents import open_door, open_hooks
 from livememfs.app.basics import Basics, ids_of, local_state
 from livememfs.app.cache import open_replica
 from livememfs.app.leaving import complain, drain, report
-from livememfs.app.memories import open_uses
 from livememfs.app.models import Models, open_models
 from livememfs.app.observing import open_capture, open_observer
-from livememfs.app.recall import INDEX, open_prehook, open_recall
+from livememfs.app.recall import INDEX, open_recall, prehook_settings
 from livememfs.app.runs import open_consolidations, open_scheduler
 from livememfs.app.status import metrics_of, status_of
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
-from livememfs.clock import Clock, SystemClock
+from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
+from livememfs.memories.uses import Uses
+from livememfs.recall.turn.context import ContextPages
+from livememfs.recall.turn.prehook import Prehook
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.runs.schedule.scheduler import Scheduler
 from livememfs.spaces.gate import Gate
@@ -90,7 +92,6 @@ class App(Context):
 async def open_app(
     settings: Settings,
     *,
-    clock: Clock | None = None,
     mountpoint: Path | None = None,
     serving: bool = False,
     on_drain: Callable[[int], None] | None = None,
@@ -102,15 +103,14 @@ async def open_app(
     stays too, and looks after the bucket as a mount would. Raises CacheInUse, and at the end LiveMemError when the
     bucket did not take everything; its text names the files.
     """
-    clock = clock or SystemClock()
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
     settings = settings.model_copy(update=public)  # both become names of objects
-    store, models = open_store(settings, clock), open_models(settings)
+    store, models = open_store(settings), open_models(settings)
     replica: Replica | None = None
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, clock, mountpoint, store.label)
+            basics = _basics(settings, mountpoint, store.label)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -131,8 +131,9 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, clock: Clock, mountpoint: Path | None, label: str) -> Basics:
+def _basics(settings: Settings, mountpoint: Path | None, label: str) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
+    clock = SystemClock()
     errors = ErrorLog(clock)
 
     def failed(name: str, reason: str) -> None:
@@ -154,15 +155,16 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
     recall = open_recall(basics, replica=replica, index=index)
-    sessions, uses = ToldSessions(replica), open_uses(basics, replica=replica, recall=recall)
-    prehook = open_prehook(basics, recall=recall, sessions=sessions, uses=uses)
+    sessions = ToldSessions(replica)
+    uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
+    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count)
     model = models.consolidating
     queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases)
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing)
     capture = open_capture(basics, replica=replica, observer=observer)
-    pages = open_pages(basics, replica=replica)
+    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner

@@ -11,24 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livememfs.agents.contextfile import ContextFiles
-from livememfs.agents.door import Door, Projects, ProjectSurroundings
+from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
 from livememfs.errors import LiveMemError
-from livememfs.recall.turn.context import ContextPages
 
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
     from livememfs.cache.replica import Replica
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
+    from livememfs.recall.turn.context import ContextPages
     from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
-
-
-def open_pages(basics: Basics, *, replica: Replica) -> ContextPages:
-    """The pages that an agent reads about a space before it begins."""
-    return ContextPages(replica, basics.clock, mounted=basics.mounted, budget=basics.settings.context_budget)
 
 
 def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer) -> Hooks:
@@ -46,9 +41,9 @@ def open_door(
     """The part that answers the hooks of all projects of this machine; None without a mount."""
     if basics.mountpoint is None:
         return None
-    around = ProjectSurroundings(home=Path.home().resolve(), host=basics.host, mountpoint=basics.mounted, owner=owner)
-    failed = partial(basics.errors.record, "hook")
-    return Door(hooks, Projects(replica, basics.clock, access, around, failed))
+    failed, home = partial(basics.errors.record, "hook"), Path.home().resolve()
+    place = {"host": basics.host, "mountpoint": basics.mounted, "owner": owner}
+    return Door(hooks, Projects(replica, basics.clock, access, failed, home=home, **place))
 
 
 def look_after(app: App, keep: Keep, mountpoint: Path) -> None:

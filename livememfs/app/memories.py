@@ -1,21 +1,11 @@
-"""The tasks that look after memories, from settings. Trio thread only."""
+"""The tasks that look after memories. Trio thread only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from livememfs.app.basics import Basics
-from livememfs.memories.uses import Uses
-
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
-    from livememfs.cache.replica import Replica
-    from livememfs.recall.service import Recall
-
-
-def open_uses(basics: Basics, *, replica: Replica, recall: Recall) -> Uses:
-    """The counts of how often memories were used. Each local state counts under its own name."""
-    return Uses(replica, basics.clock, f"{basics.host}-{replica.identity}", recall.used)
 
 
 def look_after(app: App, keep: Keep) -> None:

@@ -18,15 +18,11 @@ from livememfs.app.basics import Basics, local_state
 from livememfs.app.models import BUILTIN, NONE
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
-from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
-from livememfs.memories.uses import Uses
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import Limits
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
 from livememfs.shown import without_login
 
 if TYPE_CHECKING:
@@ -70,7 +66,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
         with _postgres_extra():
             from livememfs.recall.postgres.engine import Postgres
 
-        return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
+        return Postgres(settings.index_url, vectors_name(settings), open_store(settings).label)
     from livememfs.recall.index.local import Index
 
     return Index(folder, vectors_name(settings))
@@ -82,7 +78,7 @@ def drop_engine(settings: Settings) -> None:
         with _postgres_extra():
             from livememfs.recall.postgres.schema import drop
 
-        drop(settings.index_url, open_store(settings, SystemClock()).label)
+        drop(settings.index_url, open_store(settings).label)
         return
     folder = index_folder(settings)
     open_engine(settings, folder).close()  # CacheInUse while another process uses it
@@ -102,7 +98,7 @@ def _postgres_extra() -> Iterator[None]:
 
 def index_folder(settings: Settings) -> Path:
     """The folder of the search index. Raises CacheInUse while a mount uses it, and the errors of the store."""
-    return local_state(settings, open_store(settings, SystemClock()).label) / INDEX
+    return local_state(settings, open_store(settings).label) / INDEX
 
 
 def vectors_name(settings: Settings) -> str:
@@ -112,11 +108,6 @@ def vectors_name(settings: Settings) -> str:
 
         return NAME
     return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # public in the bucket
-
-
-def open_prehook(basics: Basics, *, recall: Recall, sessions: ToldSessions, uses: Uses) -> Prehook:
-    """The part that tells an agent what is known before it answers; `sessions` know what was told already."""
-    return Prehook(recall, basics.clock, sessions, prehook_settings(basics.settings), used=uses.count)
 
 
 def prehook_settings(settings: Settings) -> PrehookSettings:

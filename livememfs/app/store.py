@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from livememfs import private
-from livememfs.clock import Clock
+from livememfs.clock import SystemClock
 from livememfs.config import Settings, default_store
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -17,10 +17,10 @@ PATIENCE = 2 / 3
 """The store's share of an operation's time: its own error must come before the deadline of the operation."""
 
 
-def open_store(settings: Settings, clock: Clock) -> RetryingStore:
+def open_store(settings: Settings) -> RetryingStore:
     """The configured bucket, or the folder in its place. Makes no request. Raises the errors of the folder."""
     policy = RetryPolicy(deadline=settings.op_timeout * PATIENCE)
-    return RetryingStore(_bucket(settings) if settings.s3_bucket_name else _folder(settings, clock), policy)
+    return RetryingStore(_bucket(settings) if settings.s3_bucket_name else _folder(settings), policy)
 
 
 def _bucket(settings: Settings) -> Store:
@@ -45,10 +45,10 @@ def _bucket(settings: Settings) -> Store:
     return MarkerStore(bucket)
 
 
-def _folder(settings: Settings, clock: Clock) -> Store:
+def _folder(settings: Settings) -> Store:
     from livememfs.store.directory import DirectoryStore
 
     if settings.store_path == default_store():  # another folder may be shared on purpose
         with suppress(OSError):  # the error comes from opening it, with the reason
             private.folder(settings.store_path, top=settings.store_path.parent)
-    return DirectoryStore(settings.store_path, clock)
+    return DirectoryStore(settings.store_path, SystemClock())

@@ -308,11 +308,6 @@ class Names:
         level = self.levels.get(parent)
         return level.objects.get(name) if level is not None else self._loose.get(key)
 
-    def knows(self, key: str) -> bool:
-        """Whether an object is known; of a prefix at the top: whether it is not known to be gone."""
-        top = self.levels.get("") if key.endswith("/") else None
-        return key[:-1] in top.folders if top is not None else key.endswith("/") or self.now(key) is not None
-
     async def stat(self, key: str, *, fresh: bool = False) -> ObjectInfo:
         """What is known of one object, user metadata included. ObjectMissing when there is none.
 

@@ -58,3 +58,9 @@ class Presence:
         """Whether the bucket had no key below a prefix when it was asked last."""
         level = self._names.levels.get(prefix)
         return level is not None and not level.objects and not level.folders
+
+
+def knows(names: Names, key: str) -> bool:
+    """Whether an object is known; of a prefix at the top: whether it is not known to be gone."""
+    top = names.levels.get("") if key.endswith("/") else None
+    return key[:-1] in top.folders if top is not None else key.endswith("/") or names.now(key) is not None

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from livememfs.cache.journal.outcomes import Outcomes
 from livememfs.cache.journal.steps import Journal
 from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
-from livememfs.cache.presence import Presence
+from livememfs.cache.presence import Presence, knows
 from livememfs.cache.readahead import Readahead
 from livememfs.cache.room import Room
 from livememfs.cache.unread import Unread
@@ -108,7 +109,7 @@ class Replica:
         self.readahead = Readahead(self._bring, self.has)
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
-        self.beacon = Beacon(store, name, self.names.knows, self.upkeep)
+        self.beacon = Beacon(store, name, partial(knows, self.names), self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
             self.outcomes.subscribe(self.beacon.changed)

@@ -13,11 +13,10 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from livememfs.app import App, open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
-from livememfs.cli.space import SpaceName, naming_the_space
-from livememfs.config import Settings
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
+from livememfs.cli.space import SpaceName
 from livememfs.errors import AlreadyExists, LiveMemError, NotFound
 from livememfs.runs.undo.restore import Restored, restore_backup
 from livememfs.spaces import backups
@@ -28,10 +27,7 @@ T = TypeVar("T")
 app = typer.Typer(help="Make, list, restore and remove backups of spaces.", no_args_is_help=True, rich_markup_mode=None)
 
 Stamp = Annotated[
-    str,
-    typer.Argument(
-        metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.", show_default=False
-    ),
+    str, argument(metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.")
 ]
 
 
@@ -43,19 +39,15 @@ def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
     async def work(app: App, progress: Progress) -> backups.Backup:
         return await backups.create(app.replica, app.clock, space, automatic=False, progress=progress)
 
-    with naming_the_space(space):
-        made = _run(choice, f"backing up {space}", work)
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"backup {made.stamp} of {space}: {_figures(made)}")
+    made = _run(choice, space, f"backing up {space}", work)
+    output.answer(made, f"backup {made.stamp} of {space}: {_figures(made)}", as_json=as_json)
 
 
 @app.command("list")
 @command
 def list_backups(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
+    space: Annotated[str | None, argument(metavar="[SPACE]", help="Only this space.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List backups, the oldest first."""
@@ -63,16 +55,10 @@ def list_backups(
     async def work(app: App, _: Progress) -> list[backups.Backup]:
         return await backups.list_backups(app.replica, space)
 
-    with naming_the_space(space or ""):
-        listed = _run(choice, "listing backups", work)
-    if as_json:
-        output.print_json(listed)
-    elif not listed:
-        output.say(
-            f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
-        )
-    else:
-        output.table(["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"], [_row(backup) for backup in listed])
+    listed = _run(choice, space or "", "listing backups", work)
+    columns = ["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"]
+    none = f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
+    output.listing(listed, columns, [_row(backup) for backup in listed], none, as_json=as_json)
 
 
 def _row(backup: backups.Backup) -> list[str]:
@@ -87,9 +73,7 @@ def restore(
     choice: Choice,
     space: SpaceName,
     stamp: Stamp,
-    to: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Restore as this space.  [default: SPACE]", show_default=False)
-    ] = None,
+    to: Annotated[str | None, option(metavar="NAME", help="Restore as this space.  [default: SPACE]")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the content of the space, after a backup of it.")
     ] = False,
@@ -103,8 +87,8 @@ def restore(
             app.replica, app.clock, leases, space, stamp, to=to, replace=replace, progress=progress
         )
 
-    with _naming_the_backup(space), _explaining_replace():
-        done = _run(choice, f"restoring {space}", work)
+    with _explaining_replace():
+        done = _run(choice, space, f"restoring {space}", work)
     if as_json:
         output.print_json(done)
         return
@@ -124,13 +108,7 @@ def download(
     stamp: Stamp,
     target: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A .tar.gz or .zip file.  [default: SPACE-STAMP.tar.gz here]",
-            show_default=False,
-        ),
+        option("--output", "-o", metavar="FILE", help="A .tar.gz or .zip file.  [default: SPACE-STAMP.tar.gz here]"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -142,8 +120,7 @@ def download(
         path = here / expanded(target or Path(f"{space}-{exact}.tar.gz"))
         return await backups.download(app.replica, space, exact, path, progress=progress)
 
-    with _naming_the_backup(space):
-        archive = _run(choice, f"downloading a backup of {space}", work)
+    archive = _run(choice, space, f"downloading a backup of {space}", work)
     output.exported(archive, as_json)
 
 
@@ -156,12 +133,12 @@ def delete(choice: Choice, space: SpaceName, stamp: Stamp, as_json: JsonFlag = F
         exact = await _exact(app, space, stamp)
         return exact, await backups.delete(app.replica, space, exact, progress=progress)
 
-    with _naming_the_backup(space):
-        gone, removed = _run(choice, f"removing a backup of {space}", work)
-    if as_json:
-        output.print_json({"space": space, "stamp": gone, "removed_objects": removed})
-    else:
-        output.say(f"backup {gone} of {space} is removed ({output.plural(removed, 'object')})")
+    gone, removed = _run(choice, space, f"removing a backup of {space}", work)
+    output.answer(
+        {"space": space, "stamp": gone, "removed_objects": removed},
+        f"backup {gone} of {space} is removed ({output.plural(removed, 'object')})",
+        as_json=as_json,
+    )
 
 
 # --- common ------------------------------------------------------------------------------------------------------
@@ -177,19 +154,6 @@ async def _exact(app: App, space: str, stamp: str) -> str:
 
 
 @contextmanager
-def _naming_the_backup(space: str) -> Iterator[None]:
-    """Add to NotFound which command lists the backups."""
-    try:
-        with naming_the_space(space):
-            yield
-    except NotFound as error:
-        path = str(error.values.get("path", ""))
-        if not path.startswith("backup "):
-            raise
-        raise NotFound(path=f"{path}; `livememfs backup list {space}` lists the backups") from None
-
-
-@contextmanager
 def _explaining_replace() -> Iterator[None]:
     try:
         yield
@@ -201,14 +165,14 @@ def _explaining_replace() -> Iterator[None]:
         ) from None
 
 
-def _run(choice: Choice, title: str, work: Callable[[App, Progress], Awaitable[T]]) -> T:
-    """Run `work` on the store with a progress bar."""
-    settings = choice.load()
-    quiet_log(settings)
-
-    async def with_app(settings: Settings) -> T:
+def _run(choice: Choice, space: str, title: str, work: Callable[[App, Progress], Awaitable[T]]) -> T:
+    """Run `work` on the store with a progress bar. NotFound for a backup says which command lists the backups."""
+    settings = choice.quiet()
+    try:
         with output.bar(title) as progress:
-            async with open_app(settings) as app:
-                return await work(app, progress)
-
-    return run(with_app, settings)
+            return on_store(settings, lambda app: work(app, progress), space)
+    except NotFound as error:
+        path = str(error.values.get("path", ""))
+        if not path.startswith("backup "):
+            raise
+        raise NotFound(path=f"{path}; `livememfs backup list {space}` lists the backups") from None

@@ -1,17 +1,18 @@
 """What every command shares: the options that choose a store and settings, and the way into trio.
 
-Owns `Choice`, the command line's part of the settings, and `command`, the decorator that gives a command its common
-options. Refuses to know any command. Main thread only.
+Owns `Choice`, the command line's part of the settings; `command`, the decorator that gives a command its common
+options; and that a missing space is named as one. Refuses to know any command. Main thread only.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import trio
 import typer
@@ -19,10 +20,16 @@ import typer
 from livememfs import config, log
 from livememfs.concurrency import the_one
 from livememfs.config import Settings
-from livememfs.errors import UsageError
+from livememfs.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from livememfs.app import App
 
 T = TypeVar("T")
 
+option = functools.partial(typer.Option, show_default=False)
+argument = functools.partial(typer.Argument, show_default=False)
+"""An option and an argument whose default the help does not show, or whose text says it."""
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 AllowHost = Annotated[
     list[str] | None,
@@ -34,19 +41,11 @@ AllowHost = Annotated[
 class Choice:
     """The options for store and settings; None for an option that was not given."""
 
-    bucket: Annotated[str | None, typer.Option(metavar="NAME", help="S3 bucket to use.", show_default=False)] = None
-    endpoint_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="S3 endpoint of that bucket.", show_default=False)
-    ] = None
-    store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to use instead of a bucket.", show_default=False)
-    ] = None
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Configuration file to read.", show_default=False)
-    ] = None
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default=False)
-    ] = None
+    bucket: Annotated[str | None, option(metavar="NAME", help="S3 bucket to use.")] = None
+    endpoint_url: Annotated[str | None, option(metavar="URL", help="S3 endpoint of that bucket.")] = None
+    store: Annotated[Path | None, option(metavar="DIR", help="Folder to use instead of a bucket.")] = None
+    config: Annotated[Path | None, option(metavar="FILE", help="Configuration file to read.")] = None
+    log_level: Annotated[str | None, option(metavar="LEVEL", help="debug, info, warning or error.")] = None
 
     def overrides(self) -> dict[str, Any]:
         """The settings these options set. UsageError for two stores."""
@@ -64,6 +63,12 @@ class Choice:
     def load(self, **more: Any) -> Settings:
         """The settings in force; `more` are further settings from the command line. Raises SettingsError."""
         return Settings.load(config.environment(), overrides=self.overrides() | more, config_file=self.config)
+
+    def quiet(self, **more: Any) -> Settings:
+        """The same for a command that ends by itself: it logs warnings and errors, unless a level was set."""
+        settings = self.load(**more)
+        quiet_log(settings)
+        return settings
 
     def arguments(self, settings: Settings) -> list[str]:
         """The same choice as options for another process, with absolute paths: its working directory may differ."""
@@ -133,3 +138,26 @@ def run(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         return trio.run(function, *arguments)
     except BaseExceptionGroup as group:
         raise the_one(group) from None
+
+
+def on_store(settings: Settings, work: Callable[[App], Awaitable[T]], space: str = "") -> T:
+    """Run `work` on the store; `space` is the one that it needs, if it needs one."""
+    from livememfs.app import open_app  # loads slowly, and commands on mounts do not need it
+
+    async def opened() -> T:
+        async with open_app(settings) as app:
+            return await work(app)
+
+    with naming_the_space(space):
+        return run(opened)
+
+
+@contextmanager
+def naming_the_space(space: str) -> Iterator[None]:
+    """Say in NotFound that a space is missing: a bare name could also be a file or a bucket."""
+    try:
+        yield
+    except NotFound as error:
+        if error.values.get("path") != space:
+            raise
+        raise NotFound(path=f"space {space}; `livememfs space list` lists the spaces") from None

@@ -17,7 +17,7 @@ from typer._completion_shared import get_completion_script
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, command
+from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.mounting import mounts
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
@@ -40,7 +40,7 @@ class Shell(StrEnum):
 @command
 def completion(
     choice: Choice,  # noqa: ARG001 - every command has these options
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[Shell, argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
     """Print the script with which SHELL completes commands, options, spaces and mount points.
 
@@ -78,14 +78,7 @@ def mountpoints(incomplete: str) -> list[str]:
 
 
 MountedAt = Annotated[
-    Path,
-    typer.Argument(
-        parser=Path,
-        autocompletion=mountpoints,
-        metavar="MOUNTPOINT",
-        help="Where it is mounted.",
-        show_default=False,
-    ),
+    Path, argument(parser=Path, autocompletion=mountpoints, metavar="MOUNTPOINT", help="Where it is mounted.")
 ]
 """The argument of a command on a mount."""
 

@@ -6,7 +6,7 @@ machine. A secret is shown only as "(set)", a URL without its login. Main thread
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -14,7 +14,7 @@ import typer
 from livememfs import config
 from livememfs.cli import output
 from livememfs.cli.checks import Check, around, machine, models, next_step, store
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.mounting import mounts
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
@@ -40,20 +40,19 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     """
     settings: Settings | None = None
     try:
-        settings = choice.load()
+        settings = choice.quiet()
     except SettingsError as error:
         results = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
-        quiet_log(settings)
         results = [Check("settings", "ok", "understood")]
     results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
         results += run(_others, settings)
-    then = next_step(results) or _what_now()
+    well = "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
+    then = next_step(results) or well
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
-        about = {"checks": [asdict(item) for item in results], "settings": [asdict(item) for item in sources]}
-        output.print_json({**about, "next": then})
+        output.print_json({"checks": results, "settings": sources, "next": then})
     else:
         _show(results, sources)
         output.say("", f"next: {then}")
@@ -68,11 +67,6 @@ async def _others(settings: Settings | None) -> list[Check]:
         return [mounted, *agents]
     results = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
     return sorted(results, key=lambda check: check.name == store.PROMISES)
-
-
-def _what_now() -> str:
-    """The next step when every check is ok."""
-    return "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
 
 
 def _show(checks: list[Check], sources: list[Setting]) -> None:

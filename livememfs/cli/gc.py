@@ -11,11 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import naming_the_space
-from livememfs.config import Settings
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.runs.upkeep.gc import OLDER_THAN, Finding, Removed, find, remove
 
 MOST_DAYS = 36_500
@@ -26,7 +24,7 @@ COLUMNS = ("KIND", "WHAT", "SIZE", "LAST WRITTEN", "WHY")
 @command
 def gc(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
+    space: Annotated[str | None, argument(metavar="[SPACE]", help="Only this space.")] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Remove the listed objects.")] = False,
     older_than: Annotated[
         int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only objects not written for so many days.")
@@ -34,10 +32,17 @@ def gc(
     as_json: JsonFlag = False,
 ) -> None:
     """List unused objects; --delete removes them."""
-    settings = choice.load()
-    quiet_log(settings)
-    with naming_the_space(space or ""):
-        findings, removed = run(_work, settings, space, timedelta(days=older_than), delete)
+
+    async def work(app: App) -> tuple[list[Finding], Removed | None]:
+        with output.busy("looking for unused objects"):
+            findings = await find(app.replica, app.clock, space, older_than=timedelta(days=older_than))
+        if not delete or not findings:
+            return findings, None
+        with output.bar("removing") as progress:
+            leases = app.consolidations.leases
+            return findings, await remove(app.replica, app.clock, leases, findings, progress=progress)
+
+    findings, removed = on_store(choice.quiet(), work, space or "")
     if as_json:
         output.print_json(_figures(findings, removed))
         return
@@ -46,19 +51,6 @@ def gc(
         _tell(removed)
     elif findings:
         output.note("`--delete` removes them")
-
-
-async def _work(
-    settings: Settings, space: str | None, older_than: timedelta, delete: bool
-) -> tuple[list[Finding], Removed | None]:
-    async with open_app(settings) as app:
-        with output.busy("looking for unused objects"):
-            findings = await find(app.replica, app.clock, space, older_than=older_than)
-        if not delete or not findings:
-            return findings, None
-        with output.bar("removing") as progress:
-            leases = app.consolidations.leases
-            return findings, await remove(app.replica, app.clock, leases, findings, progress=progress)
 
 
 def _figures(findings: Sequence[Finding], removed: Removed | None) -> dict[str, Any]:

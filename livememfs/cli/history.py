@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import SpaceName, naming_the_space
-from livememfs.config import Settings
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
+from livememfs.cli.space import SpaceName
 from livememfs.errors import NotFound
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
@@ -30,10 +27,14 @@ COLUMNS = ("RUN", "WHEN", "KIND", "HOST", "MODEL", "NOTES IN", "NOTES LEFT", "FI
 @command
 def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
     """List the runs of SPACE, the newest first."""
-    settings = choice.load()
-    quiet_log(settings)
-    with naming_the_space(space):
-        entries, unreadable, plan = run(_runs, settings, space)
+    unreadable: dict[int, str] = {}
+
+    async def work(app: App) -> tuple[list[Entry], Entry | None]:
+        await spaces.require_space(app.replica, space)
+        entries = await runs(app.replica, space, report=unreadable.__setitem__)
+        return entries, await held.current(app.replica, space)
+
+    entries, plan = on_store(choice.quiet(), work, space)
     fallen = taken_back(entries)
     if as_json:
         output.print_json([_figures(entry, fallen) for entry in entries])
@@ -46,15 +47,6 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
         output.note(f"run {plan.number} of {space} is held: {'; '.join(plan.held)} ({how} carries out its plan)")
     for number, problem in sorted(unreadable.items()):
         output.note(f"run {number} of {space} cannot be read: {problem}")
-
-
-async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, str], Entry | None]:
-    """The runs, the problem of each unreadable run, and the held plan."""
-    unreadable: dict[int, str] = {}
-    async with open_app(settings) as app:
-        await spaces.require_space(app.replica, space)
-        entries = await runs(app.replica, space, report=unreadable.__setitem__)
-        return entries, unreadable, await held.current(app.replica, space)
 
 
 def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
@@ -94,21 +86,22 @@ def undo(
     space: SpaceName,
     number: Annotated[
         int | None,
-        typer.Argument(
-            metavar="[N]",
-            min=1,
-            help="Number of the run in `history`.  [default: the last run not taken back]",
-            show_default=False,
-        ),
+        argument(metavar="[N]", min=1, help="Number of the run in `history`.  [default: the last run not taken back]"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Take back run N of SPACE and all runs after it."""
-    settings = choice.load()
-    quiet_log(settings)
+
+    async def work(app: App) -> Entry:
+        doing = f"taking back a run of {space}"
+        with output.busy(doing) as show:
+            leases, host = app.consolidations.leases, app.settings.host_name
+            return await take_back(
+                app.replica, app.clock, leases, host, space, number, report=lambda phase: show(f"{doing}: {phase}")
+            )
+
     try:
-        with naming_the_space(space):
-            entry = run(_undo, settings, space, number)
+        entry = on_store(choice.quiet(), work, space)
     except NotFound as error:
         path = str(error.values.get("path", ""))
         if not path.startswith("run "):
@@ -118,17 +111,6 @@ def undo(
         output.print_json(_figures(entry, {}) | {"notes_restored": entry.metrics["notes_restored"]})
     else:
         _tell(entry)
-
-
-async def _undo(settings: Settings, space: str, number: int | None) -> Entry:
-    async with open_app(settings) as app:
-        with output.busy(f"taking back a run of {space}") as show:
-
-            def report(phase: str) -> None:
-                show(f"taking back a run of {space}: {phase}")
-
-            leases = app.consolidations.leases
-            return await take_back(app.replica, app.clock, leases, settings.host_name, space, number, report=report)
 
 
 def _tell(entry: Entry) -> None:

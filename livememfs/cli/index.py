@@ -12,10 +12,10 @@ from typing import Any
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.app.recall import drop_engine, index_folder, open_engine
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
@@ -27,9 +27,7 @@ app = typer.Typer(help="Show, check or rebuild the search index.", no_args_is_he
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
     """Show how much the index contains."""
-    settings = choice.load()
-    quiet_log(settings)
-    figures = _opened(settings)[0]
+    figures = _opened(choice.quiet())[0]
     if as_json:
         output.print_json(figures)
         return
@@ -42,9 +40,7 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 @command
 def verify(choice: Choice, as_json: JsonFlag = False) -> None:
     """Check that the parts of the index agree; exit 1 on a fault."""
-    settings = choice.load()
-    quiet_log(settings)
-    figures, problems = _opened(settings)
+    figures, problems = _opened(choice.quiet())
     if as_json:
         output.print_json({**figures, "problems": problems})
     elif not problems:
@@ -57,21 +53,18 @@ def verify(choice: Choice, as_json: JsonFlag = False) -> None:
 @command
 def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
     """Rebuild the index of all spaces from the bucket."""
-    settings = choice.load()
-    quiet_log(settings)
+
+    async def work(app: App) -> None:
+        await app.recall.prepare(await all_spaces(app.replica), INDEXED_WITHIN)
+
+    settings = choice.quiet()
     drop_engine(settings)
     with output.busy("indexing"):
-        run(_index_all, settings)
+        on_store(settings, work)
     figures = _opened(settings)[0]
-    if as_json:
-        output.print_json(figures)
-    else:
-        output.say(f"{figures['records']:,} records, {figures['embedded']:,} texts with a vector")
-
-
-async def _index_all(settings: Settings) -> None:
-    async with open_app(settings) as app:
-        await app.recall.prepare(await all_spaces(app.replica), INDEXED_WITHIN)
+    output.answer(
+        figures, f"{figures['records']:,} records, {figures['embedded']:,} texts with a vector", as_json=as_json
+    )
 
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
@@ -79,14 +72,11 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     folder = Path() if settings.index_url else index_folder(settings)
     index = open_engine(settings, folder)
     try:
-        where = {"database": _database(settings)} if settings.index_url else {"folder": str(folder)}
+        where = {"folder": str(folder)}
+        if settings.index_url:
+            from livememfs.recall.postgres.connection import place_of
+
+            where = {"database": place_of(settings.index_url)}
         return {**where, "model": index.model, **asdict(index.statistics())}, index.verify()
     finally:
         index.close()
-
-
-def _database(settings: Settings) -> str:
-    """The address of the shared index, without the login."""
-    from livememfs.recall.postgres.connection import place_of
-
-    return place_of(settings.index_url)

@@ -22,7 +22,7 @@ from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import AgentName
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import NotFound, UsageError
@@ -32,10 +32,7 @@ from livememfs.records.names import check_space_name
 
 CONTEXT = "context.md"
 
-ToolName = Annotated[
-    AgentName,
-    typer.Argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.", show_default=False),
-]
+ToolName = Annotated[AgentName, argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.")]
 User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has its own space.")]
 ProjectDirectory = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="The project's top directory.", show_default="the current one")
@@ -77,7 +74,7 @@ def install(
     In one project, or with --user in all. Shows what changes and asks first. `uninstall` restores each file to the
     byte.
     """
-    quiet_log(choice.load())
+    choice.quiet()
     if shared and (user or tool is not AgentName.CLAUDE_CODE):
         raise UsageError("--shared is only for claude-code in one project")
     if user and space:
@@ -114,7 +111,7 @@ def uninstall(
 
     Exits 1 when a part stays because somebody changed it since.
     """
-    quiet_log(choice.load())
+    choice.quiet()
     there = _project(project, user=user)
     changes = plan.removal(tool, there, home=user)
     done = _settle(changes, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -135,9 +132,8 @@ def _check_once(tool: AgentName, *, user: bool) -> None:
     if user:
         others = [entry.project for entry in record.records() if entry.tool == tool and entry.project != str(home)]
         for place in others:
-            output.note(
-                f"{place} has {tool}'s hooks too, which tell all twice: livememfs uninstall {tool} --project {place}"
-            )
+            undo = f"livememfs uninstall {tool} --project {place}"
+            output.note(f"{place} has {tool}'s hooks too, which tell all twice: {undo}")
     elif record.find(tool, home) is not None:
         raise UsageError(
             f"{tool} is installed for all projects already; `{projects.FILE}` names another space for this one,"
@@ -222,7 +218,12 @@ def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, a
     if not as_json and changes.changes:
         output.say(changes.diff().rstrip("\n"))
     if changes.changes and not yes and not dry_run:
-        _confirm(len(changes.changes))
+        files = output.plural(len(changes.changes), "file")
+        output.confirm(
+            f"Change {files} like this?",
+            unasked=f"{files} would change; pass --yes to change without a question",
+            refused="nothing was changed",
+        )
     if not dry_run:
         changes.carry_out()
     if as_json:
@@ -232,24 +233,11 @@ def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, a
     return not dry_run
 
 
-def _confirm(count: int) -> None:
-    """Ask at the terminal."""
-    if not sys.stdin.isatty():
-        raise UsageError(f"{output.plural(count, 'file')} would change; pass --yes to change without a question")
-    output.note(f"Change {output.plural(count, 'file')} like this? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was changed")
-
-
 def _figures(planned: Plan) -> dict[str, Any]:
-    """For programs."""
-    files = [
-        {
-            "path": planned.name(change),
-            "action": "create" if change.before is None else "remove" if change.after is None else "change",
-        }
-        for change in planned.changes
-    ]
+    files = []
+    for change in planned.changes:
+        action = "create" if change.before is None else "remove" if change.after is None else "change"
+        files.append({"path": planned.name(change), "action": action})
     left = [{"path": part.path, "detail": part.detail} for part in planned.left]
     return {"files": files, "left": left, "diff": planned.diff()}
 

@@ -25,7 +25,7 @@ COMMANDS = {
     "mount": "mounting.mount", "umount": "mounting.umount", "status": "mounting.status", "doctor": "doctor",
     "selftest": "selftest", "demo": "demo", "completion": "completion", "note": "note", "search": "search",
     "recall": "recall",
-    "consolidate": "consolidate", "digest": "digest", "history": "history", "undo": "history", "gc": "gc",
+    "consolidate": "runs", "digest": "runs", "history": "history", "undo": "history", "gc": "gc",
     "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
 }  # fmt: skip
 """The module of each command, which has a function of the command's name."""

@@ -14,10 +14,9 @@ import typer
 
 from livememfs.app import open_app
 from livememfs.cli import web
-from livememfs.cli.common import AllowHost, Choice, command, quiet_log, run
+from livememfs.cli.common import AllowHost, Choice, command, naming_the_space, option, quiet_log, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
-from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import MountError, UsageError
 from livememfs.fuse.mounted import ask
@@ -33,19 +32,10 @@ def mcp(
     ] = "",
     mount: Annotated[
         Path | None,
-        typer.Option(
-            "--mount",
-            parser=Path,
-            metavar="DIR",
-            help="Use this mount; the space is that of the current project.",
-            show_default=False,
-        ),
+        option("--mount", parser=Path, metavar="DIR", help="Use this mount; the space is that of the current project."),
     ] = None,
     tools: Annotated[str, typer.Option(metavar="SET", help="core, all, or names separated by commas.")] = "core",
-    agent: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Name of the writer.  [default: the client's name]", show_default=False),
-    ] = "",
+    agent: Annotated[str, option(metavar="NAME", help="Name of the writer.  [default: the client's name]")] = "",
     http: Annotated[
         str | None, typer.Option("--http", metavar="ADDRESS", help="Serve HTTP here, to clients with tokens.")
     ] = None,

@@ -7,26 +7,23 @@ does. Main thread only.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from livememfs.app import App, open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
+from livememfs.cli.space import SpaceName
 from livememfs.clock import SystemClock
-from livememfs.config import Settings, user_name
+from livememfs.config import user_name
 from livememfs.errors import UsageError
 from livememfs.memories import storing as memories
 from livememfs.records.memory import TYPES, Memory, read_field
 from livememfs.text import frontmatter
 from livememfs.text.times import iso
 from livememfs.tree.writer import agent_of
-
-T = TypeVar("T")
 
 app = typer.Typer(help="List, store, forget and restore memories.", no_args_is_help=True, rich_markup_mode=None)
 COLUMNS = ["ID", "TYPE", "WEIGHT", "UNTIL", "CONTENT"]
@@ -42,7 +39,7 @@ class CollectionName(StrEnum):
 
 
 In = Annotated[CollectionName, typer.Option("--in", help="The folder of the space.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The ID that `list` shows.", show_default=False)]
+Id = Annotated[str, argument(metavar="ID", help="The ID that `list` shows.")]
 
 
 @app.command("list")
@@ -61,13 +58,11 @@ def list_memories(
             return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
         return await memories.current(app.replica, app.clock, space, collection)
 
-    listed = _run(choice, space, work)
-    if as_json:
-        output.print_json([_as_json(memory_id, memory) for memory_id, memory in listed])
-    elif not listed:
-        output.say(f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}")
-    else:
-        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in listed])
+    listed = on_store(choice.quiet(), work, space)
+    values = [_as_json(memory_id, memory) for memory_id, memory in listed]
+    rows = [_row(memory_id, memory) for memory_id, memory in listed]
+    none = f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}"
+    output.listing(values, COLUMNS, rows, none, as_json=as_json)
 
 
 @app.command()
@@ -75,7 +70,7 @@ def list_memories(
 def add(
     choice: Choice,
     space: SpaceName,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The fact to remember.", show_default=False)],
+    text: Annotated[str, argument(metavar="TEXT", help="The fact to remember.")],
     collection: In = CollectionName.MEMORIES,
     kind: Annotated[str | None, typer.Option("--type", metavar="NAME", help="fact, decision, ...")] = None,
     subject: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A subject; may be repeated.")] = None,
@@ -93,11 +88,8 @@ def add(
             app.replica, app.clock, space, collection, content, agent=agent, on_private=output.complain
         )
 
-    key = _run(choice, space, work)
-    if as_json:
-        output.print_json({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])})
-    else:
-        output.say(key)
+    key = on_store(choice.quiet(), work, space)
+    output.answer({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])}, key, as_json=as_json)
 
 
 @app.command()
@@ -117,11 +109,10 @@ def forget(
             return f"removed {output.plural(count, 'object')}"
         info = await memories.the_one(app.replica, app.clock, space, collection, memory_id)
         await memories.forget(app.replica, app.clock, info)
-        return (
-            f"forgotten; `livememfs memories restore {space} {memories.id_of(info.key.rpartition('/')[2])}` undoes it"
-        )
+        forgotten_id = memories.id_of(info.key.rpartition("/")[2])
+        return f"forgotten; `livememfs memories restore {space} {forgotten_id}` undoes it"
 
-    output.say(_run(choice, space, work))
+    output.say(on_store(choice.quiet(), work, space))
 
 
 @app.command()
@@ -132,7 +123,7 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
     async def work(app: App) -> str:
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
 
-    output.say(_run(choice, space, work))
+    output.say(on_store(choice.quiet(), work, space))
 
 
 def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> None:
@@ -149,18 +140,6 @@ def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> Non
                 read_field(name, given, collection, SystemClock().now())
         except (ValueError, OverflowError):
             raise UsageError(f"--{name} is {what}, not {given!r}") from None
-
-
-def _run(choice: Choice, space: str, work: Callable[[App], Awaitable[T]]) -> T:
-    settings = choice.load()
-    quiet_log(settings)
-
-    async def opened(settings: Settings) -> T:
-        async with open_app(settings) as app:
-            return await work(app)
-
-    with naming_the_space(space):
-        return run(opened, settings)
 
 
 def _row(memory_id: str, memory: Memory) -> list[str]:

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import SpaceName, naming_the_space
-from livememfs.config import Settings, user_name
+from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
+from livememfs.cli.space import SpaceName
+from livememfs.config import user_name
 from livememfs.errors import NotText, UsageError
 from livememfs.memories.notes import write_note
 from livememfs.tree.writer import agent_of
@@ -28,42 +28,30 @@ def note(
     text: Annotated[
         str, typer.Argument(metavar="[TEXT]", help="The note; without it, or with -, standard input.")
     ] = "-",
-    category: Annotated[
-        str | None, typer.Option(metavar="NAME", help="observation, decision, todo, insight, ...", show_default=False)
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the writer.  [default: you]", show_default=False)
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="A tag; may be repeated.", show_default=False)
-    ] = None,
+    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, insight, ...")] = None,
+    agent: Annotated[str | None, option(metavar="NAME", help="Name of the writer.  [default: you]")] = None,
+    tag: Annotated[list[str] | None, option(metavar="TAG", help="A tag; may be repeated.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a note into SPACE."""
-    settings = choice.load()
-    quiet_log(settings)
+    settings = choice.quiet()
     content = _standard_input() if text == "-" else text
 
-    async def work(settings: Settings) -> str:
-        async with open_app(settings) as app:
-            author = agent or agent_of(os.getpid(), settings.agent or user_name())
-            return await write_note(
-                app.replica,
-                app.clock,
-                space,
-                content,
-                agent=author,
-                category=category,
-                tags=tag or (),
-                on_private=output.complain,
-            )
+    async def work(app: App) -> str:
+        author = agent or agent_of(os.getpid(), settings.agent or user_name())
+        return await write_note(
+            app.replica,
+            app.clock,
+            space,
+            content,
+            agent=author,
+            category=category,
+            tags=tag or (),
+            on_private=output.complain,
+        )
 
-    with naming_the_space(space):
-        key = run(work, settings)
-    if as_json:
-        output.print_json({"space": space, "key": key})
-    else:
-        output.say(key)
+    key = on_store(settings, work, space)
+    output.answer({"space": space, "key": key}, key, as_json=as_json)
 
 
 def _standard_input() -> str:

@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, UsageError
 from livememfs.shown import harmless, in_a_line, without_login
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.times import iso
@@ -77,6 +77,31 @@ def complain(error: LiveMemError) -> None:
 def print_json(value: Any) -> None:
     """One JSON value on standard output; dataclasses, times and paths included."""
     say(json.dumps(value, ensure_ascii=False, indent=2, default=_jsonable))
+
+
+def answer(value: Any, *lines: str, as_json: bool) -> None:
+    """Print what came of a command: JSON for programs, or lines for people."""
+    if as_json:
+        print_json(value)
+    else:
+        say(*lines)
+
+
+def listing(values: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], none: str, *, as_json: bool) -> None:
+    """Print a list: JSON for programs, a table for people, and the sentence `none` in place of an empty table."""
+    if rows and not as_json:
+        table(columns, rows)
+    else:
+        answer(values, none, as_json=as_json)
+
+
+def confirm(question: str, *, unasked: str, refused: str) -> None:
+    """Ask at the terminal. UsageError, with these sentences, if there is none or the answer is no."""
+    if not sys.stdin.isatty():
+        raise UsageError(unasked)
+    note(f"{question} [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError(refused)
 
 
 def exported(archive: Exported, as_json: bool) -> None:
@@ -154,6 +179,6 @@ def when(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M}Z" if moment else "-"
 
 
-def plural(count: int, one: str, many: str = "") -> str:
+def plural(count: int, single: str, many: str = "") -> str:
     """`1 note`, `2 notes`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {single if count == 1 else many or single + 's'}"

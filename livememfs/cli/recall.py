@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN
-from livememfs.cli.space import naming_the_space
-from livememfs.config import Settings
 from livememfs.recall.turn.prehook import TurnAnswer
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
@@ -30,10 +28,7 @@ from livememfs.tree.writer import session_of
 def recall(
     choice: Choice,
     space: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPACE", help="The space to recall from.", show_default=False, autocompletion=completion.spaces
-        ),
+        str, argument(metavar="SPACE", help="The space to recall from.", autocompletion=completion.spaces)
     ],
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="The message; without it, standard input.")
@@ -45,14 +40,18 @@ def recall(
     as_json: JsonFlag = False,
 ) -> None:
     """Print what to know before answering a message, each item once a session."""
-    settings = choice.load()
-    quiet_log(settings)
+    settings = choice.quiet()
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")
     name = turn.session or session or session_of(os.getpid())
     turn = replace(turn, session=name, channel=turn.channel or channel)
-    with naming_the_space(space):
-        answer = run(_tell, settings, space, turn)
+
+    async def work(app: App) -> TurnAnswer:
+        await spaces.require_space(app.replica, space)
+        await app.recall.prepare([space], INDEXED_WITHIN)
+        return await app.prehook.turn(space, turn)
+
+    answer = on_store(settings, work, space)
     if answer.private:
         output.complain(privacy.told("the message", answer.private))
     if as_json or turn.json:
@@ -62,10 +61,3 @@ def recall(
         output.say(answer.block.rstrip("\n"))
     for note in answer.notes:
         output.note(note)
-
-
-async def _tell(settings: Settings, space: str, turn: Turn) -> TurnAnswer:
-    async with open_app(settings) as app:
-        await spaces.require_space(app.replica, space)
-        await app.recall.prepare([space], INDEXED_WITHIN)
-        return await app.prehook.turn(space, turn)

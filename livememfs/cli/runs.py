@@ -1,4 +1,4 @@
-"""Start a run of a space from the command line, here or through a mount; used by `consolidate` and `digest`.
+"""`livememfs consolidate` and `livememfs digest`: start a run of a space, here or through a mount.
 
 Owns how the result is awaited and printed, failures included. Without a mount point the run happens in this process.
 With one, the command does what a shell would do by hand: write to the control file, read the wait file. Main thread
@@ -15,12 +15,12 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
-from livememfs.cli.space import naming_the_space
+from livememfs.cli.space import SpaceName
 from livememfs.config import Settings
 from livememfs.errors import BadRequest, LiveMemError, MountError, NotFound, UsageError
 from livememfs.runs.options import CONTROLS, RunKind, RunOptions
@@ -33,18 +33,74 @@ DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested
 Wait = Annotated[
     bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without --mountpoint it always waits.")
 ]
-MaxNotes = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Take at most so many notes.", show_default=False)
-]
-OfAgent = Annotated[str | None, typer.Option(metavar="NAME", help="Take only notes of this agent.", show_default=False)]
-Accept = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Carry out the plan of run N, which was held.", show_default=False),
-]
-Through = Annotated[
-    Path | None,
-    typer.Option(parser=Path, metavar="DIR", help="Run in the daemon of this mount.", show_default=False),
-]
+MaxNotes = Annotated[int | None, option(min=1, metavar="N", help="Take at most so many notes.")]
+OfAgent = Annotated[str | None, option(metavar="NAME", help="Take only notes of this agent.")]
+Accept = Annotated[int | None, option(min=1, metavar="N", help="Carry out the plan of run N, which was held.")]
+Through = Annotated[Path | None, option(parser=Path, metavar="DIR", help="Run in the daemon of this mount.")]
+
+
+@command
+def consolidate(
+    choice: Choice,
+    space: SpaceName,
+    wait: Wait = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing and show what would change.")] = False,
+    max_notes: MaxNotes = None,
+    agent: OfAgent = None,
+    accept: Accept = None,
+    mountpoint: Through = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Fold the notes of SPACE into its bank."""
+    options = _options("consolidation", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
+    request = RunRequest(space, options, mountpoint, wait)
+    outcome, diff = _ask(choice.quiet(), request)
+    if as_json and diff is not None:
+        outcome = {**outcome, "diff": diff}
+    _end(request, outcome, diff, _of_bank, as_json=as_json)
+
+
+def _of_bank(outcome: dict[str, Any]) -> str:
+    """How many notes were consolidated and files written, or would be."""
+    done = "would be taken in" if outcome.get("dry_run") else "taken in"
+    files = outcome["bank_files_created"] + outcome["bank_files_updated"]
+    notes = output.plural(outcome["notes_processed"], "note")
+    dropped = outcome.get("lines_dropped", 0)
+    gone = f", {output.plural(dropped, 'line')} dropped" if dropped else ""
+    return f"{notes} {done}, {output.plural(files, 'bank file')} written{gone}"
+
+
+@command
+def digest(
+    choice: Choice,
+    space: SpaceName,
+    wait: Wait = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing and show what would be stored.")] = False,
+    max_notes: MaxNotes = None,
+    agent: OfAgent = None,
+    accept: Accept = None,
+    mountpoint: Through = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Store the lasting facts of SPACE's new notes as memories."""
+    options = _options("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
+    request = RunRequest(space, options, mountpoint, wait)
+    outcome, diff = _ask(choice.quiet(), request)
+    if not as_json:
+        for memory in outcome.get("memories", ()):
+            lasts = f", for {memory['ttl']}" if memory["ttl"] else ""
+            output.say(f"+ {memory['collection']} ({memory['type']}{lasts}): {memory['content']}")
+    _end(request, outcome, diff, _of_memories, as_json=as_json)
+
+
+def _of_memories(outcome: dict[str, Any]) -> str:
+    """How many notes were read and memories stored, or would be."""
+    done = ("would be read", "would be stored") if outcome.get("dry_run") else ("read", "stored")
+    memories = output.plural(outcome["memories_stored"], "memory", "memories")
+    return f"{output.plural(outcome['notes_processed'], 'note')} {done[0]}, {memories} {done[1]}"
+
+
+# --- the run -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -62,7 +118,7 @@ class RunRequest:
         return f"{DOING[self.options.kind]} {self.space}"
 
 
-def options_of(kind: RunKind, **given: Any) -> RunOptions:
+def _options(kind: RunKind, **given: Any) -> RunOptions:
     """The options of a command. UsageError for options that exclude each other."""
     try:
         return RunOptions.from_json({name: value for name, value in given.items() if value}, kind=kind)
@@ -70,16 +126,21 @@ def options_of(kind: RunKind, **given: Any) -> RunOptions:
         raise UsageError(f"--accept: {error.values['detail']}") from None
 
 
-def ask(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
+def _ask(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """The outcome as the control file shows it, and the diff of a dry run, if there is one."""
-    quiet_log(settings)
     if request.mountpoint is not None:
         return _through_mount(resolve(request.mountpoint), request)
-    with naming_the_space(request.space):
-        return run(_here, settings, request)
+
+    async def work(app: App) -> tuple[dict[str, Any], str | None]:
+        await spaces.require_space(app.replica, request.space)
+        with output.busy(f"{request.doing} with {settings.model_name}"):
+            result = await app.consolidations.run_once(request.space, request.options)
+        return {"space": request.space, **result.to_json()}, result.diff
+
+    return on_store(settings, work, request.space)
 
 
-def end(
+def _end(
     request: RunRequest,
     outcome: dict[str, Any],
     diff: str | None,
@@ -94,15 +155,6 @@ def end(
         _tell(request, outcome, diff, figures)
     if outcome["state"] in ("partial", "held", "error"):
         raise typer.Exit(1)
-
-
-async def _here(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
-    """Run in this process."""
-    async with open_app(settings) as app:
-        await spaces.require_space(app.replica, request.space)
-        with output.busy(f"{request.doing} with {settings.model_name}"):
-            result = await app.consolidations.run_once(request.space, request.options)
-        return {"space": request.space, **result.to_json()}, result.diff
 
 
 # --- through a mount ---------------------------------------------------------------------------------------------

@@ -11,12 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cache.replica import Replica
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import naming_the_space
-from livememfs.config import Settings
+from livememfs.cli.common import Choice, JsonFlag, argument, command, naming_the_space, on_store, option
 from livememfs.recall.search.page import DEFAULT_BUDGET, page
 from livememfs.recall.service import SearchAnswer
 from livememfs.records import keys
@@ -31,21 +29,28 @@ INDEXED_WITHIN = 600.0
 @command
 def search(
     choice: Choice,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.", show_default=False)],
+    question: Annotated[str, argument(metavar="QUESTION", help="What to look for.")],
     space: Annotated[
         list[str] | None,
         typer.Option(
             "--space", metavar="SPACE", help="Only in this space; repeat for more.", autocompletion=completion.spaces
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=100, help="At most so many hits.", show_default=False)] = None,
+    limit: Annotated[int | None, option(min=1, max=100, help="At most so many hits.")] = None,
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
     as_json: JsonFlag = False,
 ) -> None:
     """Search notes and banks by words and by meaning. QUESTION may have filters: type:decision after:2026-02."""
-    settings = choice.load()
-    quiet_log(settings)
-    answer = run(_ask, settings, question, space or [], limit)
+
+    async def work(app: App) -> SearchAnswer:
+        for name in space or []:
+            with naming_the_space(name):
+                await spaces.require_space(app.replica, name)
+        searched = space or await all_spaces(app.replica)
+        await app.recall.prepare(searched, INDEXED_WITHIN)
+        return await app.recall.ask(question, searched, limit=limit)
+
+    answer = on_store(choice.quiet(), work)
     if as_json:
         output.print_json(_figures(answer))
     else:
@@ -53,16 +58,6 @@ def search(
         output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
     if answer.failed:  # otherwise a script would take it for an empty result
         raise typer.Exit(1)
-
-
-async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> SearchAnswer:
-    async with open_app(settings) as app:
-        for name in wanted:
-            with naming_the_space(name):
-                await spaces.require_space(app.replica, name)
-        searched = wanted or await all_spaces(app.replica)
-        await app.recall.prepare(searched, INDEXED_WITHIN)
-        return await app.recall.ask(question, searched, limit=limit)
 
 
 async def all_spaces(replica: Replica) -> list[str]:
@@ -73,7 +68,6 @@ async def all_spaces(replica: Replica) -> list[str]:
 
 
 def _figures(answer: SearchAnswer) -> dict[str, Any]:
-    """The answer for programs."""
     return {
         "query": answer.query.typed or answer.query.describe(),
         "read_as": list(answer.query.read_as),

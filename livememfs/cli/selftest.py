@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ import trio
 import typer
 
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import MountError
@@ -68,7 +68,7 @@ def selftest(
 
     Makes a space for the test and removes it. Exits 1 when a step fails.
     """
-    quiet_log(choice.load())
+    choice.quiet()
     path = resolve(mountpoint)
     if str(path) not in mounts.kernel_mounts():
         raise MountError(f"no livememfs is mounted on {path}")
@@ -76,9 +76,7 @@ def selftest(
     with output.busy(f"trying {path}") as show:
         results = run(trial.run, show)
     if as_json:
-        output.print_json(
-            {"mountpoint": str(path), "space": trial.space, "steps": [asdict(result) for result in results]}
-        )
+        output.print_json({"mountpoint": path, "space": trial.space, "steps": results})
     else:
         _show(results)
     if trial.is_interrupted:
@@ -156,14 +154,14 @@ TEXT = "The selftest of livememfs chose a quiet harbour.\n"
 MORE = "It came back to it twice.\n"
 
 
-@dataclass(frozen=True)
 class Steps:
     """The steps. Each blocks, and raises OSError, Wrong or Skipped."""
 
-    mount: Path
-    space: Path
-    llm: bool
-    timeout: float
+    def __init__(self, mount: Path, space: Path, llm: bool, timeout: float) -> None:
+        self.mount, self.space, self.llm, self.timeout = mount, space, llm, timeout
+        self._written = space / "live" / "decision-selftest.md"
+        self._folder, self._moved = space / "folder", space / "moved.txt"
+        self._file = self._folder / "file.txt"
 
     def all(self) -> list[tuple[str, Callable[[], None]]]:
         """The steps in order; each may need the files of earlier ones."""
@@ -197,10 +195,6 @@ class Steps:
             raise Wrong(f"{self.space.name} is still listed")
 
     # --- notes ------------------------------------------------------------------------------------------------
-
-    @property
-    def _written(self) -> Path:
-        return self.space / "live" / "decision-selftest.md"
 
     def _write(self) -> None:
         self._written.write_text(TEXT)
@@ -261,18 +255,6 @@ class Steps:
         self._only()
 
     # --- ordinary files ---------------------------------------------------------------------------------------
-
-    @property
-    def _folder(self) -> Path:
-        return self.space / "folder"
-
-    @property
-    def _file(self) -> Path:
-        return self._folder / "file.txt"
-
-    @property
-    def _moved(self) -> Path:
-        return self.space / "moved.txt"
 
     def _write_file(self) -> None:
         self._folder.mkdir()

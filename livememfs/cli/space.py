@@ -5,33 +5,25 @@ Owns what is printed, and the question before a space is removed. Main thread on
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
-from livememfs.config import Settings, user_name
-from livememfs.errors import NotFound, UsageError
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
+from livememfs.config import user_name
+from livememfs.errors import UsageError
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta
 from livememfs.runs.digest.inputs import BY_DIGEST
 from livememfs.spaces import making as spaces
 
-T = TypeVar("T")
-
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
-SpaceName = Annotated[
-    str,
-    typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False, autocompletion=completion.spaces),
-]
+SpaceName = Annotated[str, argument(metavar="SPACE", help="Name of the space.", autocompletion=completion.spaces)]
 
 
 class Distil(StrEnum):
@@ -50,43 +42,39 @@ def create(
     name: SpaceName,
     rules: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="standard|journal|minimal|FILE",
             help="Which files the bank has. Cannot be changed; without it the first consolidation uses the standard.",
-            show_default=False,
         ),
     ] = None,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="Its purpose.", show_default=False)] = "",
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Its owner.  [default: you]", show_default=False)
-    ] = None,
+    description: Annotated[str, option(metavar="TEXT", help="Its purpose.")] = "",
+    owner: Annotated[str | None, option(metavar="NAME", help="Its owner.  [default: you]")] = None,
     distil: Annotated[
-        Distil | None,
-        typer.Option(help="A digest removes notes from live/; without it a consolidation does.", show_default=False),
+        Distil | None, option(help="A digest removes notes from live/; without it a consolidation does.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a space."""
     text = None if rules is None else _rules_text(rules)
 
-    async def work(settings: Settings) -> Meta:
-        async with open_app(settings) as app:
-            return await spaces.create(
-                app.replica,
-                app.clock,
-                name,
-                description=description,
-                owner=user_name() if owner is None else owner,
-                rules=text,
-                distil=[distil.value] if distil is not None else [],
-                on_private=output.complain,
-            )
+    async def work(app: App) -> Meta:
+        return await spaces.create(
+            app.replica,
+            app.clock,
+            name,
+            description=description,
+            owner=user_name() if owner is None else owner,
+            rules=text,
+            distil=[distil.value] if distil is not None else [],
+            on_private=output.complain,
+        )
 
-    meta = run(work, _settings(choice))
-    if as_json:
-        output.print_json(meta)
-    else:
-        output.say(f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`")
+    meta = on_store(choice.quiet(), work)
+    output.answer(
+        meta,
+        f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`",
+        as_json=as_json,
+    )
 
 
 def _rules_text(rules: str) -> str:
@@ -111,37 +99,24 @@ def _rules_text(rules: str) -> str:
 def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
     """List all spaces."""
 
-    async def work(settings: Settings) -> tuple[list[spaces.SpaceEntry], str]:
-        async with open_app(settings) as app:
-            return await spaces.list_spaces(app.replica), app.store.label
+    async def work(app: App) -> tuple[list[spaces.SpaceEntry], str]:
+        return await spaces.list_spaces(app.replica), app.store.label
 
-    listed, place = run(work, _settings(choice))
-    if as_json:
-        output.print_json(listed)
-    elif not listed:
-        # Name the place: a mistyped folder is created, and then looks like lost memory.
-        output.say(f"there is no space in {place} yet; `livememfs space create NAME` makes one")
-    else:
-        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(listed))
+    listed, place = on_store(choice.quiet(), work)
+    columns = ["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"]
+    # Name the place: a mistyped folder is created, and then looks like lost memory.
+    none = f"there is no space in {place} yet; `livememfs space create NAME` makes one"
+    output.listing(listed, columns, _rows(listed), none, as_json=as_json)
 
 
 def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
     rows = []
     for entry in listed:
-        meta = entry.meta
-        if meta is None:
-            rows.append([entry.name, "-", "-", "-", "-", entry.problem])
-            continue
-        counts = [str(meta.consolidation_count), str(meta.total_notes_processed)]
-        rows.append(
-            [
-                entry.name,
-                output.when(meta.created_at),
-                output.when(meta.last_consolidation),
-                *counts,
-                meta.description,
-            ]
-        )
+        cells = ["-", "-", "-", "-", entry.problem]
+        if (meta := entry.meta) is not None:
+            dates = [output.when(meta.created_at), output.when(meta.last_consolidation)]
+            cells = [*dates, str(meta.consolidation_count), str(meta.total_notes_processed), meta.description]
+        rows.append([entry.name, *cells])
     return rows
 
 
@@ -149,12 +124,7 @@ def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
 @command
 def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Show a space: its notes, bank, rules, owner and dates."""
-
-    async def work(settings: Settings) -> spaces.SpaceInfo:
-        async with open_app(settings) as app:
-            return await spaces.info(app.replica, name)
-
-    space = _run(choice, name, work)
+    space = on_store(choice.quiet(), lambda app: spaces.info(app.replica, name), name)
     if as_json:
         output.print_json(space)
         return
@@ -182,32 +152,16 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 @command
 def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules."""
-
-    async def work(settings: Settings) -> str:
-        async with open_app(settings) as app:
-            return await spaces.rules(app.replica, name)
-
-    text = _run(choice, name, work)
-    if as_json:
-        output.print_json({"space": name, "rules": text})
-    else:
-        output.say(text.rstrip("\n"))
+    text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
+    output.answer({"space": name, "rules": text}, text.rstrip("\n"), as_json=as_json)
 
 
 @app.command()
 @command
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules and whole bank as one page."""
-
-    async def work(settings: Settings) -> spaces.SpaceSummary:
-        async with open_app(settings) as app:
-            return await spaces.summary(app.replica, name)
-
-    text = _run(choice, name, work)
-    if as_json:
-        output.print_json(text)
-    else:
-        output.say(text.render().rstrip("\n"))
+    text = on_store(choice.quiet(), lambda app: spaces.summary(app.replica, name), name)
+    output.answer(text, text.render().rstrip("\n"), as_json=as_json)
 
 
 # --- taking out --------------------------------------------------------------------------------------------------
@@ -219,22 +173,16 @@ def export(
     choice: Choice,
     name: SpaceName,
     target: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A .tar.gz or .zip file.  [default: SPACE.tar.gz here]", show_default=False
-        ),
+        Path | None, argument(metavar="[FILE]", help="A .tar.gz or .zip file.  [default: SPACE.tar.gz here]")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write all objects of a space into one archive."""
     path = expanded(target or Path(f"{name}.tar.gz")).absolute()
 
-    async def work(settings: Settings) -> spaces.Exported:
-        with output.bar(f"exporting {name}") as progress:
-            async with open_app(settings) as app:
-                return await spaces.export(app.replica, name, path, progress=progress)
-
-    archive = _run(choice, name, work)
+    settings = choice.quiet()
+    with output.bar(f"exporting {name}") as progress:
+        archive = on_store(settings, lambda app: spaces.export(app.replica, name, path, progress=progress), name)
     output.exported(archive, as_json)
 
 
@@ -248,55 +196,23 @@ def delete(
 ) -> None:
     """Remove a space with everything in it."""
 
-    async def look(settings: Settings) -> spaces.SpaceInfo:
-        async with open_app(settings) as app:
-            return await spaces.info(app.replica, name)
+    async def work(app: App) -> int:
+        with output.bar(f"removing {name}") as progress:
+            async with app.consolidations.leases.hold(name):
+                return await spaces.delete(app.replica, name, progress=progress)
 
-    async def work(settings: Settings) -> int:
-        async with open_app(settings) as app:
-            with output.bar(f"removing {name}") as progress:
-                async with app.consolidations.leases.hold(name):
-                    return await spaces.delete(app.replica, name, progress=progress)
-
+    settings = choice.quiet()
     if not yes:
-        _confirm(_run(choice, name, look))  # outside of trio, so that Ctrl-C ends the question
-    removed = _run(choice, name, work)
-    if as_json:
-        output.print_json({"space": name, "removed_objects": removed})
-    else:
-        output.say(f"space {name} is removed ({output.plural(removed, 'object')})")
-
-
-def _confirm(space: spaces.SpaceInfo) -> None:
-    """Ask at the terminal. Raises UsageError when there is none or the answer is no."""
-    holds = f"{output.plural(space.notes, 'note')} and {output.plural(space.bank_files, 'bank file')}"
-    if not sys.stdin.isatty():
-        raise UsageError(f"space {space.name} holds {holds}; pass --yes to remove it without a question")
-    output.note(f"space {space.name} holds {holds}. Remove it for good? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError(f"space {space.name} was not removed")
-
-
-# --- common ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def naming_the_space(space: str) -> Iterator[None]:
-    """Say in NotFound that a space is missing: a bare name could also be a file or a bucket."""
-    try:
-        yield
-    except NotFound as error:
-        if error.values.get("path") != space:
-            raise
-        raise NotFound(path=f"space {space}; `livememfs space list` lists the spaces") from None
-
-
-def _run(choice: Choice, space: str, work: Callable[[Settings], Awaitable[T]]) -> T:
-    with naming_the_space(space):
-        return run(work, _settings(choice))
-
-
-def _settings(choice: Choice) -> Settings:
-    settings = choice.load()
-    quiet_log(settings)
-    return settings
+        info = on_store(settings, lambda app: spaces.info(app.replica, name), name)
+        holds = f"{output.plural(info.notes, 'note')} and {output.plural(info.bank_files, 'bank file')}"
+        output.confirm(  # outside of trio, so that Ctrl-C ends the question
+            f"space {name} holds {holds}. Remove it for good?",
+            unasked=f"space {name} holds {holds}; pass --yes to remove it without a question",
+            refused=f"space {name} was not removed",
+        )
+    removed = on_store(settings, work, name)
+    output.answer(
+        {"space": name, "removed_objects": removed},
+        f"space {name} is removed ({output.plural(removed, 'object')})",
+        as_json=as_json,
+    )

@@ -6,16 +6,14 @@ Owns what is printed: a token's secret only once, when the token is made. Main t
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from livememfs.app import App, open_app
+from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.config import Settings
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.errors import UsageError
 from livememfs.records.access import PERMISSIONS
 from livememfs.records.token import HASH, Token
@@ -23,22 +21,19 @@ from livememfs.text.times import iso
 
 app = typer.Typer(help="Tokens for MCP and the live page over HTTP, and for limited mounts.", no_args_is_help=True)
 
-T = TypeVar("T")
 SHOWN_DIGITS = 12
 _LASTS = re.compile(r"([0-9]{1,6})([mhdwy])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 DAYS_A_YEAR = 365
 
-Which = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="Its name, or the beginning of its hash.", show_default=False)
-]
+Which = Annotated[str, argument(metavar="TOKEN", help="Its name, or the beginning of its hash.")]
 
 
 @app.command()
 @command
 def create(
     choice: Choice,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its purpose or its owner.", show_default=False)],
+    name: Annotated[str, argument(metavar="NAME", help="Its purpose or its owner.")],
     permissions: Annotated[
         str, typer.Option("--permissions", metavar="LIST", help="read, write, admin; each includes those before it.")
     ] = "read",
@@ -52,8 +47,8 @@ def create(
     as_json: JsonFlag = False,
 ) -> None:
     """Make a token and show it once."""
-    wanted = [word.strip() for word in permissions.split(",") if word.strip()]
-    secret, token = _do(choice, lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
+    wanted = _listed(permissions)
+    secret, token = on_store(choice.quiet(), lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
     if as_json:
         output.print_json({"token": secret, **token.to_json()})
         return
@@ -69,14 +64,11 @@ def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
     async def work(app: App) -> tuple[list[Token], datetime]:
         return list(await app.tokens.list()), app.clock.now()
 
-    tokens, now = _do(choice, work)
-    if as_json:
-        output.print_json([{**token.to_json(), "state": token.state(now)} for token in tokens])
-    elif not tokens:
-        output.say("there is no token yet; `livememfs token create NAME` makes one")
-    else:
-        rows = [_row(token, now) for token in tokens]
-        output.table(["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"], rows)
+    tokens, now = on_store(choice.quiet(), work)
+    values = [{**token.to_json(), "state": token.state(now)} for token in tokens]
+    columns = ["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"]
+    none = "there is no token yet; `livememfs token create NAME` makes one"
+    output.listing(values, columns, [_row(token, now) for token in tokens], none, as_json=as_json)
 
 
 def _row(token: Token, now: datetime) -> list[str]:
@@ -93,23 +85,22 @@ def _row(token: Token, now: datetime) -> list[str]:
 
 def _rights(token: Token) -> str:
     spaces = ", ".join(token.spaces) or "all spaces"
-    return f"{', '.join(token.permissions)} in {spaces}" + (
-        f", until {iso(token.expires_at)}" if token.expires_at else ""
-    )
+    until = f", until {iso(token.expires_at)}" if token.expires_at else ""
+    return f"{', '.join(token.permissions)} in {spaces}{until}"
 
 
 @app.command()
 @command
 def revoke(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
     """Revoke a token; it stays in the list."""
-    _tell("revoked", _do(choice, lambda app: app.tokens.revoke(token)), as_json)
+    _tell("revoked", on_store(choice.quiet(), lambda app: app.tokens.revoke(token)), as_json)
 
 
 @app.command()
 @command
 def delete(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
     """Remove a token from the list."""
-    _tell("deleted", _do(choice, lambda app: app.tokens.delete(token)), as_json)
+    _tell("deleted", on_store(choice.quiet(), lambda app: app.tokens.delete(token)), as_json)
 
 
 @app.command()
@@ -127,11 +118,11 @@ def update(
     """Change what a token may do."""
     if space and all_spaces:
         raise UsageError("--space and --all-spaces exclude each other")
-    wanted = [word.strip() for word in permissions.split(",") if word.strip()] if permissions is not None else None
+    wanted = _listed(permissions) if permissions is not None else None
     spaces = [] if all_spaces else space
     if wanted is None and spaces is None:
         raise UsageError(f"say what changes: --permissions {','.join(PERMISSIONS)}, --space, or --all-spaces")
-    changed = _do(choice, lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
+    changed = on_store(choice.quiet(), lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
     _tell("changed", changed, as_json)
 
 
@@ -143,29 +134,20 @@ def purge(
     as_json: JsonFlag = False,
 ) -> None:
     """Remove expired tokens from the list."""
-    gone = _do(choice, lambda app: app.tokens.purge(revoked=revoked))
-    if as_json:
-        output.print_json([token.to_json() for token in gone])
-    else:
-        output.say(f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}")
+    gone = on_store(choice.quiet(), lambda app: app.tokens.purge(revoked=revoked))
+    output.answer(
+        [token.to_json() for token in gone],
+        f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}",
+        as_json=as_json,
+    )
 
 
 def _tell(done: str, token: Token, as_json: bool) -> None:
-    if as_json:
-        output.print_json(token.to_json())
-    else:
-        output.say(f"token {token.name} is {done}: {_rights(token)}")
+    output.answer(token.to_json(), f"token {token.name} is {done}: {_rights(token)}", as_json=as_json)
 
 
-def _do(choice: Choice, work: Callable[[App], Awaitable[T]]) -> T:
-    settings = choice.load()
-    quiet_log(settings)
-
-    async def with_app(settings: Settings) -> T:
-        async with open_app(settings) as app:
-            return await work(app)
-
-    return run(with_app, settings)
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _lasts(text: str | None) -> timedelta | None:

@@ -1,12 +1,13 @@
 """Consolidation without a model: notes are filed word for word under the headings that the rules ask for.
 
-Owns where a note goes and what its entry looks like. Refuses to write prose: nothing is summarised, merged or dropped,
-every byte that stands in a file stays, and an entry that stands there already is not made twice. The result has the
-form of a model's reply and passes the same checks. Deterministic and pure; may be called from any thread.
+Owns where a note goes and the form of its entry. Refuses to write prose: nothing is summarised, merged or dropped,
+every byte of a file stays, and an entry that a file already has is not made twice. The result has the form of a model's
+reply and passes the same checks. Deterministic and pure; may be called from any thread.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -52,7 +53,7 @@ def file_notes(rules: str, bank: Mapping[str, str], notes: Sequence[Note], *, ma
 
 
 class _Filing:
-    """The new files, and what became of the notes."""
+    """The new files, and where each note went."""
 
     def __init__(self, rules: str, bank: Mapping[str, str], max_bytes: int) -> None:
         present = {name.casefold(): name for name in bank}
@@ -133,20 +134,14 @@ def _speaks_of(heading: str, words: Sequence[str]) -> bool:
 def _parts(name: str) -> Iterator[str]:
     """`progress.md`, `progress-2.md`, `progress-3.md` and so on."""
     yield name
-    number = 2
-    while True:
-        yield f"{name.removesuffix('.md')}-{number}.md"
-        number += 1
+    yield from (f"{name.removesuffix('.md')}-{number}.md" for number in itertools.count(2))
 
 
 # --- what it looks like there -------------------------------------------------------------------------------------
 
 
 def _skeleton(file: PlannedFile) -> str:
-    lines = [f"# {PurePosixPath(file.name).stem}"]
-    for heading in file.headings:
-        lines += ["", f"## {heading}"]
-    return "\n".join(lines) + "\n"
+    return f"# {PurePosixPath(file.name).stem}\n" + "".join(f"\n## {heading}\n" for heading in file.headings)
 
 
 def _entry(note: Note) -> str:
@@ -158,7 +153,7 @@ def _entry(note: Note) -> str:
 
 
 def _stands_in(entry: str, page: str) -> bool:
-    """Whether a page holds exactly this entry; a longer quotation that starts the same is another one."""
+    """Whether a page has exactly this entry; a longer quotation with the same beginning is another entry."""
     return f"\n{entry}\n\n" in f"\n{page}\n\n"
 
 
@@ -181,10 +176,10 @@ def _gap(before: str) -> str:
 def _end_of_section(page: str, heading: str) -> int | None:
     """Where the text directly below a heading ends: before the next heading of any level."""
     inside = False
-    for position, found in _headings(page):
+    for position, title in _headings(page):
         if inside:
             return position
-        inside = found.casefold() == heading.casefold()
+        inside = title.casefold() == heading.casefold()
     return len(page) if inside else None
 
 

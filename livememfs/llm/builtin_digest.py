@@ -1,7 +1,7 @@
-"""A digest without a model: what the writer called a decision, a thing to do or the like is remembered word for word.
+"""A digest without a model: notes of lasting categories, such as decisions, become memories word for word.
 
 Owns which categories of notes last. Refuses to understand anything: nothing is summarised, joined or dated, and a note
-of another category is left to whoever can read it. The result has the form of a model's reply and passes the same
+of another category is skipped. The result has the form of a model's reply and passes the same
 checks. Deterministic and pure; may be called from any thread.
 """
 

@@ -41,7 +41,6 @@ _REJECTIONS = {
 _JSON_OBJECT = {"type": "json_object"}
 _SCHEMA = "json_schema"
 _FAILURES = (openai.OpenAIError, ValueError, RecursionError)
-"""What the library raises."""
 _ABOUT_SCHEMA = re.compile(r"response_?format|json_?schema|\bschema\b", re.IGNORECASE)
 
 
@@ -80,7 +79,6 @@ class _Endpoint:
         await self._client.close()
 
     def _raise(self, error: Exception) -> NoReturn:
-        """Raise our error for an exception of the library."""
         if isinstance(error, openai.APIStatusError):
             self._raise_status(error)
         if isinstance(error, openai.APITimeoutError):
@@ -95,30 +93,29 @@ class _Endpoint:
     def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
         raise self._fault(error.status_code, self._clean(error.message), is_length=_is_context_fault(error)) from None
 
-    def _raise_told(self, told: object) -> NoReturn:
+    def _raise_reported(self, reported: object) -> NoReturn:
         """Raise our error for one in a reply with status 200: gateways send errors of the model behind them so."""
-        found = told if isinstance(told, dict) else {"message": told}
-        said, code = self._clean(str(found.get("message") or told)), str(found.get("code"))
+        fields = reported if isinstance(reported, dict) else {"message": reported}
+        message, code = self._clean(str(fields.get("message") or reported)), str(fields.get("code"))
         status = int(code) if code.isascii() and code.isdecimal() and 400 <= int(code[:4]) < 600 else 503
-        is_length = status == 413 or code == "context_length_exceeded" or CONTEXT_FAULT.search(said) is not None
-        raise self._fault(status, said, is_length=is_length)
+        is_length = status == 413 or code == "context_length_exceeded" or CONTEXT_FAULT.search(message) is not None
+        raise self._fault(status, message, is_length=is_length)
 
-    def _fault(self, status: int, said: str, *, is_length: bool) -> errors.ModelError:
-        """Our error for a status and a server's message."""
+    def _fault(self, status: int, message: str, *, is_length: bool) -> errors.ModelError:
         if status == 401:
             # Its text may repeat the key.
             return errors.ModelDenied("status 401, the key is wrong or missing", status=status)
         if status in (403, 404):
-            return errors.ModelDenied(f"status {status} for model {self.name}: {said}", status=status)
+            return errors.ModelDenied(f"status {status} for model {self.name}: {message}", status=status)
         if is_length:
-            return errors.ContextOverflow(said)
+            return errors.ContextOverflow(message)
         if status in (408, 429) or status >= 500:
-            return errors.ModelUnreachable(f"status {status}: {said}")
+            return errors.ModelUnreachable(f"status {status}: {message}")
         if status < 400:
             return errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL")
         if status in (400, 422):
-            return errors.RequestRefused(f"status {status}: {said}")
-        return errors.ModelError(f"status {status}: {said}")
+            return errors.RequestRefused(f"status {status}: {message}")
+        return errors.ModelError(f"status {status}: {message}")
 
     def _clean(self, text: str) -> str:
         """A server's message, short, in one line and without our key."""
@@ -216,26 +213,22 @@ class OpenAIChat(_Endpoint):
         """The reply as a `ChatReply`. The library checks no types, so all of them are checked here."""
         if not isinstance(completion, ChatCompletion):
             raise errors.ModelError(f"{self._host} did not answer with a chat completion; does the URL end in /v1?")
-        usage = completion.usage
-        tokens = {
-            "prompt_tokens": _count(usage, "prompt_tokens"),
-            "completion_tokens": _count(usage, "completion_tokens"),
-            "total_tokens": _count(usage, "total_tokens"),
-        }
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        tokens = {name: _count(completion.usage, name) for name in names}
         tokens["total_tokens"] = tokens["total_tokens"] or tokens["prompt_tokens"] + tokens["completion_tokens"]
         self._counts["prompt"] += tokens["prompt_tokens"]
         self._counts["completion"] += tokens["completion_tokens"]
         choices: object = completion.choices
-        if not choices and (told := getattr(completion, "error", None)):
-            self._raise_told(told)
+        if not choices and (reported := getattr(completion, "error", None)):
+            self._raise_reported(reported)
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = getattr(choice, "message", None)
         text = getattr(message, "content", None)
         finish = str(getattr(choice, "finish_reason", None) or "")
         if not isinstance(text, str) or not text:
             refusal = getattr(message, "refusal", None)
-            why = f"the model declined: {self._clean(str(refusal))}" if refusal else _why_empty(choice, finish)
-            raise errors.ReplyRefused(why, **tokens)
+            why = "it has no choices" if choice is None else f"it has no text (finish_reason {finish or 'missing'})"
+            raise errors.ReplyRefused(f"the model declined: {self._clean(str(refusal))}" if refusal else why, **tokens)
         return ChatReply(text, finish, str(completion.model or self.name), **tokens)
 
 
@@ -255,12 +248,6 @@ class OpenAIEmbeddings(_Endpoint):
             raise errors.ModelTimedOut(f"{self._timeout:g}") from None
         except _FAILURES as error:
             self._raise(error)
-
-
-def _why_empty(choice: object, finish: str) -> str:
-    if choice is None:
-        return "it has no choices"
-    return f"it has no text (finish_reason {finish or 'missing'})"
 
 
 def _count(usage: object, name: str) -> int:

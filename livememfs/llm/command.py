@@ -1,9 +1,9 @@
 """A model behind a program that the user is signed in to: a prompt on its standard input, the reply on its output.
 
-Owns how the program runs: without a shell, in a folder and a process group of its own that end with the call,
-however that ends; with little output; and, where it is an agent known by name, without tools, hooks, MCP servers and
-instructions of anybody else. Refuses to put a word of a prompt on a command line, which every user of the machine can
-read, and retries, as `client` does. Trio thread only.
+Owns how the program runs: without a shell, with limited output, in a folder and a process group of its own, which end
+with the call in every case. An agent of `AGENTS` runs without tools, hooks, MCP servers and instructions of others.
+Refuses to put a word of a prompt on a command line, which every user of the machine can read; and to retry, as `client`
+does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MOST_OUTPUT = 8 << 20
 """Most bytes of an output: a reply, and what an agent writes around it."""
 MOST_ERRORS = 1 << 16
 LINGER_SECONDS = 2.0
-"""Seconds for the last output of a program after its end, and for its end after it was told to stop."""
+"""Seconds for the last output of a program after its end, and for its end after it was killed."""
 _SHOWN_CHARS = 300
 _CHUNK = 1 << 16
 
 
 @dataclass
-class _Said:
+class _Answer:
     """What was read from a program's output."""
 
     text: str
@@ -53,12 +53,12 @@ class _Agent:
     """How an agent is called as a model.
 
     :options: ours, in the words of a shell; `{system}` is the file with the system message
-    :verb:    the command of the program that takes a prompt, which is put first where nobody has written it
+    :verb:    the command of the program that takes a prompt; we add it, unless the user wrote it
     :system:  the variable that names that file, where no option does
     """
 
     options: str
-    read: Callable[[str], _Said]
+    read: Callable[[str], _Answer]
     verb: str = ""
     system: str = ""
 
@@ -76,7 +76,7 @@ class CommandChat:
     """See `ChatModel`. One call at a time: an agent takes much memory, and a subscription little at once.
 
     :command:     the program with its options, in the words of a shell; an agent of `AGENTS` gets ours after them
-    :model:       empty: whichever the program asks by itself
+    :model:       empty: the program's own choice
     :environment: what the program gets; LLMAAS_MODEL and the mark of our own question are added
     :timeout:     seconds that one call may take, from the program's start
     """
@@ -89,7 +89,7 @@ class CommandChat:
         self._model, self._timeout = model, timeout
         self._environment = {**environment, ASKING: "1", "NO_COLOR": "1", "LLMAAS_MODEL": model}
         self._turn = trio.CapacityLimiter(1)
-        self._requests = self._failures = self._asked = self._told = 0
+        self._requests = self._failures = self._prompt = self._completion = 0
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class CommandChat:
 
     def statistics(self) -> ChatStatistics:
         """Counters, cheap."""
-        return ChatStatistics(self._requests, self._failures, self._asked, self._told)
+        return ChatStatistics(self._requests, self._failures, self._prompt, self._completion)
 
     async def chat(
         self,
@@ -121,21 +121,21 @@ class CommandChat:
             self._requests += 1
             try:
                 with trio.fail_after(self._timeout):
-                    said = await self._ask(sent)
+                    answer = await self._ask(sent)
             except trio.TooSlowError:
                 self._failures += 1
                 raise errors.ModelTimedOut(f"{self._timeout:g}") from None
             except errors.ModelError:
                 self._failures += 1
                 raise
-        asked, told = said.prompt_tokens, said.completion_tokens
-        self._asked, self._told = self._asked + asked, self._told + told
-        tokens = {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
-        if not said.text.strip():
+        prompt, completion = answer.prompt_tokens, answer.completion_tokens
+        self._prompt, self._completion = self._prompt + prompt, self._completion + completion
+        tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        if not answer.text.strip():
             raise errors.ReplyRefused("it has no text", **tokens)
-        return ChatReply(said.text, said.finish_reason, self.name, **tokens)
+        return ChatReply(answer.text, answer.finish_reason, self.name, **tokens)
 
-    async def _ask(self, messages: Sequence[ChatMessage]) -> _Said:
+    async def _ask(self, messages: Sequence[ChatMessage]) -> _Answer:
         try:
             with tempfile.TemporaryDirectory(prefix="livememfs-asking-", ignore_cleanup_errors=True) as folder:
                 system = Path(folder) / "instructions.md"
@@ -152,10 +152,10 @@ class CommandChat:
             if not ended.status:
                 raise errors.ReplyRefused("it is not UTF-8") from None
             output = ""
-        said = self._agent.read(output) if self._agent is not None else _Said(output)
-        if ended.status or said.fault:
-            raise self._failure(ended, said)
-        return said
+        answer = self._agent.read(output) if self._agent is not None else _Answer(output)
+        if ended.status or answer.fault:
+            raise self._failure(ended, answer)
+        return answer
 
     def _command(self, messages: Sequence[ChatMessage], system: Path) -> tuple[list[str], str]:
         """The command line and its input. The system message of an agent goes into the file `system`."""
@@ -170,14 +170,14 @@ class CommandChat:
         prompt = "\n\n".join(message.content for message in messages if message.role != "system")
         return [program, *verb, *words, *options, *model], prompt
 
-    def _failure(self, ended: _Ended, said: _Said) -> errors.ModelError:
+    def _failure(self, ended: _Ended, answer: _Answer) -> errors.ModelError:
         """The error for a program that ended without a reply: its last words, without what is private."""
-        told = said.fault or ended.errors.decode("utf-8", "replace") or said.text
-        told = " ".join(redact(told).text.split())[-_SHOWN_CHARS:]
-        if CONTEXT_FAULT.search(told):
-            return errors.ContextOverflow(told)
+        message = answer.fault or ended.errors.decode("utf-8", "replace") or answer.text
+        message = " ".join(redact(message).text.split())[-_SHOWN_CHARS:]
+        if CONTEXT_FAULT.search(message):
+            return errors.ContextOverflow(message)
         how = f"ended by signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
-        return errors.CommandFailed(f"{self._program}, {how}: {told or 'it said nothing'}")
+        return errors.CommandFailed(f"{self._program}, {how}: {message or 'it said nothing'}")
 
 
 # --- the process ------------------------------------------------------------------------------------------------
@@ -194,15 +194,15 @@ async def _run(command: Sequence[str], prompt: bytes, folder: str, environment: 
         env=environment,
         start_new_session=True,
     )
-    assert process.stdin is not None  # each was asked for
+    assert process.stdin is not None  # each of the three is a pipe, as `PIPE` says
     assert process.stdout is not None
     assert process.stderr is not None
-    output, said = bytearray(), bytearray()
+    output, error_output = bytearray(), bytearray()
     try:
         async with process.stdin, process.stdout, process.stderr, trio.open_nursery() as nursery:
             nursery.start_soon(_feed, process.stdin, prompt)
             nursery.start_soon(_collect, process.stdout, output, partial(_kill, process))
-            nursery.start_soon(_collect, process.stderr, said, None)
+            nursery.start_soon(_collect, process.stderr, error_output, None)
             status = await process.wait()
             _kill(process)  # processes that it left behind would keep the pipes open
             nursery.cancel_scope.deadline = trio.current_time() + LINGER_SECONDS
@@ -210,7 +210,7 @@ async def _run(command: Sequence[str], prompt: bytes, folder: str, environment: 
         _kill(process)
         with trio.move_on_after(LINGER_SECONDS, shield=True):
             await process.wait()
-    return _Ended(status, bytes(output), bytes(said))
+    return _Ended(status, bytes(output), bytes(error_output))
 
 
 async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
@@ -220,7 +220,7 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
 
 
 async def _collect(pipe: trio.abc.ReceiveStream, into: bytearray, too_much: Callable[[], None] | None) -> None:
-    """Read a pipe to its end: up to the chunk in which it is `too_much`; or, without that, keep only its last part."""
+    """Read a pipe to its end. Call `too_much` when it exceeds the limit; if None, keep only its last part."""
     while chunk := await pipe.receive_some(_CHUNK):
         into += chunk
         if too_much is None:
@@ -239,44 +239,46 @@ def _kill(process: trio.Process) -> None:
 # --- agents known by name ---------------------------------------------------------------------------------------
 
 
-def _claude(output: str) -> _Said:
+def _claude(output: str) -> _Answer:
     """The result of `claude --output-format json`, and of Qwen Code, which writes events before it."""
-    found = next((one for one in _objects(output) if one.get("type") == "result"), {})
-    usage = found.get("usage")
-    asked = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    result, why = str(found.get("result") or ""), found.get("stop_reason")
-    failed = found.get("is_error") or result.startswith("[API Error:")  # which Qwen Code takes for an answer
-    return _Said(
-        result,
-        "stop" if why in (None, "end_turn", "stop_sequence") else str(why),
-        _count(usage, *asked),
+    event = next((value for value in _objects(output) if value.get("type") == "result"), {})
+    usage = event.get("usage")
+    text, reason = str(event.get("result") or ""), event.get("stop_reason")
+    failed = event.get("is_error") or text.startswith("[API Error:")  # which Qwen Code takes for an answer
+    return _Answer(
+        text,
+        "stop" if reason in (None, "end_turn", "stop_sequence") else str(reason),
+        _count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
         _count(usage, "output_tokens"),
-        (result or str(found.get("error") or found.get("subtype"))) if failed else "",
+        (text or str(event.get("error") or event.get("subtype"))) if failed else "",
     )
 
 
-def _codex(output: str) -> _Said:
+def _codex(output: str) -> _Answer:
     """The lines of `codex exec --json`."""
-    said = _Said("")
+    answer = _Answer("")
     for event in _objects(output):
         item, error = event.get("item"), event.get("error")
         if isinstance(item, dict) and item.get("type") == "agent_message":
-            said.text = str(item.get("text") or "")
+            answer.text = str(item.get("text") or "")
         elif event.get("type") == "turn.completed":
-            said.prompt_tokens = _count(event.get("usage"), "input_tokens")
-            said.completion_tokens = _count(event.get("usage"), "output_tokens")
-            said.fault = ""  # it has tried again
+            answer.prompt_tokens = _count(event.get("usage"), "input_tokens")
+            answer.completion_tokens = _count(event.get("usage"), "output_tokens")
+            answer.fault = ""  # it has tried again
         elif event.get("type") in ("error", "turn.failed"):
-            said.fault = str((error.get("message") if isinstance(error, dict) else event.get("message")) or "it failed")
-    return said
+            answer.fault = str(
+                (error.get("message") if isinstance(error, dict) else event.get("message")) or "it failed"
+            )
+    return answer
 
 
 def _objects(output: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of an output: one, or a list of them, on each line; other lines are left out."""
     for line in output.splitlines():
         with suppress(ValueError, RecursionError):
-            found = json.loads(line)
-            yield from (one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict))
+            parsed = json.loads(line)
+            values = parsed if isinstance(parsed, list) else [parsed]
+            yield from (value for value in values if isinstance(value, dict))
 
 
 def _count(usage: object, *names: str) -> int:

@@ -2,7 +2,7 @@
 
 Owns the tolerance that models need and no more: reasoning before the answer, a code fence or a sentence around the
 object. Refuses to guess: several objects, a truncated one, duplicate keys, an object inside something larger. Nothing
-is repaired, since what looks like a missing bracket is mostly a missing half. Pure; may be called from any thread.
+is repaired: where a bracket seems to be missing, mostly half of the reply is. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOOKS_LIKE_JSON = re.compile(r'\{\s*(?:"|\}|$)')
 
 
 def extract_json(text: str) -> dict[str, Any]:
-    """The one JSON object that `text` holds; ReplyRefused when there is none, or more than one reading."""
+    """The one JSON object in `text`. ReplyRefused without one, or if the text can be read in more than one way."""
     answer = _without_reasoning(text.strip().lstrip("\ufeff"))
     objects: list[dict[str, Any]] = []
     position = 0
@@ -27,9 +27,9 @@ def extract_json(text: str) -> dict[str, Any]:
         if not _LOOKS_LIKE_JSON.match(answer, start):
             position = start + 1  # a brace in a sentence, such as {name}
             continue
-        found, position = _decode(answer, start)
+        value, position = _decode(answer, start)
         _check_alone(answer, start, position)
-        objects.append(found)
+        objects.append(value)
     if not objects:
         raise ReplyRefused("it holds no JSON object")
     if len(objects) > 1:
@@ -57,7 +57,7 @@ def _without_reasoning(text: str) -> str:
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     """The object that starts at `start` and where it ends."""
     try:
-        found, end = _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
         end_of_text = len(text.rstrip().removesuffix("```").rstrip())
         if error.pos >= end_of_text or error.msg.startswith("Unterminated string"):
@@ -66,7 +66,7 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     except (RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ReplyRefused(f"its JSON is invalid: {reason}") from None
-    return found, end
+    return value, end
 
 
 def _check_alone(text: str, start: int, end: int) -> None:

@@ -73,7 +73,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True)
 class RecallStatistics:
-    """Questions since the start, those answered from memory, objects not yet indexed; what is open of the rest."""
+    """Questions since the start, those answered from memory, objects not yet indexed; figures of what is open."""
 
     questions: int
     repeated: int
@@ -163,10 +163,10 @@ class Recall:
         return key in self._removed
 
     def lacking(self, space: str) -> list[str] | None:
-        """The objects of a space that may be told unasked and that the index lacks or has in another version; None
+        """The objects of a space that may be told unasked and that the index lacks or has in another version. None
         while that is not known.
         """
-        return self._feeder.lacking(space) if self._index is not None and self._feeder is not None else None
+        return self._feeder.lacking(space) if self._feeder is not None else None
 
     async def newest(self, space: str, into: AtHand) -> None:
         """Read what the index lacks of a space into `into`, the newest first. Raises nothing of the store's."""

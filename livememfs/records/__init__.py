@@ -1,5 +1,4 @@
-"""What the objects in the bucket mean: keys, names, notes, spaces and rules.
+"""The meaning of the objects in the bucket: keys, names, notes, memories, spaces, rules.
 
-Pure values and functions: no I/O, no clock of its own, no trio. Imports nothing of this package but `errors`.
-Everything here may be called from any thread.
+Pure values and functions: no I/O, no clock, no trio. Any thread may call everything here.
 """

@@ -1,7 +1,7 @@
-"""What somebody may do in a bucket: the permissions and the spaces of a token, or everything.
+"""What a caller may do in a bucket: the permissions and the spaces of a token, or everything.
 
-Owns the judgement. A space outside of somebody's spaces is not there for them, which is also what they are told; what
-concerns the whole bucket is for an administrator of all spaces alone. Pure; any thread.
+Owns the decision. A space outside of the caller's spaces does not exist for them, and the error says so too. Only an
+administrator of all spaces may do what concerns the whole bucket. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from livememfs.errors import Forbidden, NotFound
 
 Permission = Literal["read", "write", "admin"]
 PERMISSIONS: tuple[Permission, ...] = ("read", "write", "admin")
-"""Each includes those before it."""
+"""Each permission includes those before it."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who somebody is and what they may do.
+    """A caller, and what they may do.
 
-    :name:        of the token; empty for whoever has the bucket itself
-    :permissions: as the token says
-    :spaces:      those it is for; empty: all
+    :name:        of the token; empty for a caller who has the bucket itself
+    :permissions: of the token
+    :spaces:      of the token; empty: all spaces
     """
 
     name: str
@@ -30,11 +30,11 @@ class Access:
     spaces: tuple[str, ...] = ()
 
     def may(self, permission: Permission) -> bool:
-        """Whether a permission is given, by itself or with a higher one."""
-        return any(one in self.permissions for one in PERMISSIONS[PERMISSIONS.index(permission) :])
+        """Whether the caller has a permission, or a higher one that includes it."""
+        return not self.permissions.isdisjoint(PERMISSIONS[PERMISSIONS.index(permission) :])
 
     def sees(self, space: str) -> bool:
-        """Whether a space is there for them."""
+        """Whether a space exists for them."""
         return self.may("read") and (not self.spaces or space in self.spaces)
 
     @property
@@ -44,20 +44,18 @@ class Access:
 
     @property
     def admin(self) -> bool:
-        """Whether they administer the bucket as a whole. An administrator of some spaces could otherwise give
-        themselves the rest.
-        """
+        """Whether they administer all spaces: with only some spaces, they could give themselves the others."""
         return self.may("admin") and not self.spaces
 
     def require(self, space: str, permission: Permission = "read") -> None:
-        """NotFound for a space that is not there for them, Forbidden without the permission."""
+        """Raises NotFound for a space that does not exist for them, Forbidden without the permission."""
         if not self.sees(space):
             raise NotFound(path=space)
         if not self.may(permission):
             raise self._lacks(permission, space)
 
     def require_admin(self) -> None:
-        """Forbidden for whoever does not administer the whole bucket."""
+        """Raises Forbidden for a caller who does not administer the whole bucket."""
         if not self.admin:
             raise self._lacks("admin", "the bucket")
 
@@ -66,6 +64,6 @@ class Access:
 
 
 EVERYTHING = Access("", frozenset(PERMISSIONS))
-"""Whoever has the keys of the bucket, or its folder."""
+"""The access of a caller who has the keys of the bucket, or its folder."""
 NOTHING = Access("", frozenset())
-"""Whoever had a token that is good no more."""
+"""The access of a caller whose token has expired or was revoked."""

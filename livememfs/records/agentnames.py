@@ -1,7 +1,7 @@
-"""The one name that an agent has, whether it comes by a process, by a hook or by MCP.
+"""One name for each agent, whether it is known by its process, by a hook or by MCP.
 
-Owns the table of known agents and of what each calls itself. Refuses guesses: a name that is in no table is left as it
-is. Pure; any thread.
+Owns the table of known agents and of the names they give themselves. Does not guess: a name that is in no table stays
+as it is. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -10,26 +10,8 @@ import re
 
 from livememfs.records.keys import AGENT_MAX
 
-AGENTS = frozenset(
-    {
-        "aider",
-        "amp",
-        "claude",
-        "cline",
-        "codex",
-        "continue",
-        "copilot",
-        "crush",
-        "cursor",
-        "gemini",
-        "goose",
-        "opencode",
-        "qwen",
-        "roo",
-        "windsurf",
-        "zed",
-    }
-)
+_NAMES = "aider amp claude cline codex continue copilot crush cursor gemini goose opencode qwen roo windsurf zed"
+AGENTS = frozenset(_NAMES.split())
 _PROCESSES = {"cursor-agent": "cursor"}
 _CLIENTS = {
     "claude-code": "claude",
@@ -44,8 +26,9 @@ _CLIENTS = {
     "visual-studio-code": "copilot",
     "windsurf-client": "windsurf",
 }
-"""What clients of MCP call themselves, in small letters with a hyphen between the words. More may follow, as in
-`qwen-cli-mcp-client-SERVER`."""
+"""The names of MCP clients, in small letters with a hyphen between the words. More words may follow, as in
+`qwen-cli-mcp-client-SERVER`.
+"""
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+")
 _UNSHOWN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+")
 
@@ -57,7 +40,7 @@ def of_process(name: str) -> str:
 
 
 def of_client(name: str) -> str:
-    """The agent that calls itself this; a name that is not known is returned in one short line, maybe empty."""
+    """The agent whose MCP client has this name; an unknown name is returned as one short line, which may be empty."""
     words = _BETWEEN_WORDS.sub("-", name[: 4 * AGENT_MAX].lower()).strip("-")
     if words in AGENTS:
         return words

@@ -1,13 +1,14 @@
-"""The fields of a memory as attributes: short texts that a shell reads and sets, one at a time.
+"""The fields of a memory as extended attributes: short texts that a shell reads and sets, one at a time.
 
-Owns their names, how each is shown and what setting one makes of a memory. Refuses values that cannot be used, where
-front matter would keep them beside: whoever sets one attribute is there to hear why not. Pure; any thread.
+Owns their names, how each is shown, and how setting one changes a memory. Refuses values that cannot be used. (Front
+matter keeps such values as `{field}_given`, but who sets one attribute can be told the error.) Pure; any thread.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,39 +17,39 @@ from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, read_f
 from livememfs.text.times import iso
 
 SETTABLE = ("type", "importance", "expires_at", "subjects", "links", *RELATIONS)
-"""The attributes that may be set. A relation is one too: it has the names of what the memory is linked to by it."""
+"""The attributes that may be set. That of a relation has the names of the memories that are linked by it."""
 _BETWEEN_LINKS = re.compile(r"[,\n]+")
 _BETWEEN_NAMES = re.compile(r"[,\s]+")
 
 
 def shown(memory: Memory, score: float) -> dict[str, str]:
-    """Every attribute that a memory has; `score` is what it weighs now."""
-    all_of_them = {
+    """Every attribute that a memory has; `score` is its weight now."""
+    attributes = {
         "type": memory.type,
         "importance": f"{memory.importance:g}",
         "score": f"{score:.4g}",
         "expires_at": iso(memory.expires_at, exact=True) if memory.expires_at else "",
         "subjects": ",".join(memory.subjects),
         "links": ",".join(f"{relation} {name}" for relation, name in memory.links),
+        **{relation: ",".join(linked(memory, relation)) for relation in RELATIONS},
     }
-    by_relation = {relation: ",".join(linked(memory, relation)) for relation in RELATIONS}
-    return {name: text for name, text in {**all_of_them, **by_relation}.items() if text}
+    return {name: text for name, text in attributes.items() if text}
 
 
 def linked(memory: Memory, relation: str) -> list[str]:
-    """The names that a memory is linked to by one relation, as they were given."""
+    """The names of the memories that a memory is linked to by one relation, as they were given."""
     return [name for of, name in memory.links if of == relation]
 
 
 def changed(memory: Memory, name: str, text: str | None, now: datetime) -> Memory:
-    """The memory with one of SETTABLE set, or removed (None). ValueError says why it cannot be.
+    """The memory with one of SETTABLE set, or removed (None). Raises ValueError with the reason.
 
-    Links that change do not make it a memory of today: that something refers to it is no news of what it says.
+    A change of links does not change `updated_at`, because what the memory says has not changed.
     """
     if name in RELATIONS:
         kept = [link for link in memory.links if link[0] != name]
         names = _BETWEEN_NAMES.split(text) if text is not None else []
-        return with_links(memory, [*kept, *((name, _last_part(one)) for one in names if one)])
+        return with_links(memory, [*kept, *((name, _last_part(path)) for path in names if path)])
     if name == "links":
         parts = _BETWEEN_LINKS.split(text) if text is not None else []
         return with_links(memory, [_link(part) for part in parts if part.strip()])
@@ -56,7 +57,7 @@ def changed(memory: Memory, name: str, text: str | None, now: datetime) -> Memor
 
 
 def with_links(memory: Memory, links: Iterable[tuple[str, str]]) -> Memory:
-    """The memory with these links and no others, each once. ValueError when they are too many."""
+    """The memory with these links and no others, each once. Raises ValueError for too many links."""
     each = tuple(dict.fromkeys(links))
     if len(each) > MAX_LINKS:
         raise ValueError(f"{len(each)} links, and a memory has at most {MAX_LINKS}")
@@ -66,7 +67,7 @@ def with_links(memory: Memory, links: Iterable[tuple[str, str]]) -> Memory:
 def _link(part: str) -> tuple[str, str]:
     relation, _, name = part.strip().partition(" ")
     if relation.lower() not in RELATIONS or not name.strip() or " " in name.strip():
-        raise ValueError(f"{part.strip()!r} is no relation and a name; the relations are {', '.join(RELATIONS)}")
+        raise ValueError(f"{part.strip()!r} is not a relation and a name; the relations are {', '.join(RELATIONS)}")
     return relation.lower(), _last_part(name.strip())
 
 
@@ -80,20 +81,15 @@ def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[s
         if name not in usual:
             raise ValueError("a memory has a type")
         return {name: usual[name]}
-    try:
-        if name != "expires_at":
-            return read_field(name, text, memory.collection, now)
-        try:
-            return read_field("ttl", text, memory.collection, now)
-        except ValueError:
-            return read_field(name, text, memory.collection, now)
-    except (ValueError, TypeError, OverflowError):
-        raise ValueError(f"{text!r} is no {name}: {_EXPECTED[name]}") from None
+    for field in ("ttl", name) if name == "expires_at" else (name,):  # how long from now, or a time
+        with suppress(ValueError, TypeError, OverflowError):
+            return read_field(field, text, memory.collection, now)
+    raise ValueError(f"{text!r} is no {name}: {_EXPECTED[name]}")
 
 
 _EXPECTED = {
     "type": f"one of {', '.join(TYPES)}",
     "importance": "a number from 0 to 1",
-    "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or nothing for ever",
+    "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or empty for no end",
     "subjects": "words with commas between them",
 }

@@ -1,7 +1,7 @@
-"""The bucket's key grammar (data model 2 and 4.4): building keys, and telling what a key is.
+"""The grammar of the bucket's keys (data model 2 and 4.4): building keys and parsing them.
 
-Owns every literal that occurs in a key. Refuses nothing when reading: a key that fits no rule is `other`, and
-`build(parse(key)) == key` for all keys, so foreign objects keep their names. Pure; may be called from any thread.
+Owns every literal in a key. Refuses nothing when parsing: a key that fits no rule is `other`, and `build(parse(key)) ==
+key` for all keys, so objects of other programs keep their names. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RULES = "_rules.md"
 SYNTHESIS = "_synthesis.md"
 LEDGER = "_ledger"
 REMOVED = "removed"
-"""The folder of a ledger that names the notes which people have removed."""
+"""The folder of a ledger with one object for each note that a person removed."""
 CHANGES = "_changes"
 INDEX = "_index"
 USES = "_uses"
@@ -39,31 +39,16 @@ BANK = "bank"
 KEEP, MARKER = ".keep", ".livememfs-directory"
 """What keeps a folder of a space; what describes a directory on a store whose markers keep no metadata."""
 ENDING_DIGITS = 5
-"""Of the eight digits of a note's name, the last that follow from the name it was written under."""
+"""So many of the eight digits of a note's name, the last ones, follow from the name it was written under."""
 
 Kind = Literal[
-    "root",
-    "meta",
-    "rules",
-    "synthesis",
-    "note",
-    "live-other",
-    "bank",
-    "keep",
-    "ledger",
-    "index",
-    "memory",
-    "memory-old",
-    "observation",
-    "session",
-    "backup",
-    "system",
-    "other",
-]
+    "root", "meta", "rules", "synthesis", "note", "live-other", "bank", "keep", "ledger", "index", "memory",
+    "memory-old", "observation", "session", "backup", "system", "other",
+]  # fmt: skip
 
 _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
 UNTIL = "_until_"
-"""In the name of a memory, before its end."""
+"""Stands in the name of a memory before the time of its end."""
 _MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
 _ENTRY_KEY = re.compile(rf"[^/]+/{LEDGER}/([0-9]{{8}})\.json")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
@@ -74,7 +59,7 @@ AGENT_MAX = 64
 
 
 def meta_key(space: str) -> str:
-    """`{space}/_meta.json`: the object that makes a prefix a space."""
+    """`{space}/_meta.json`: a prefix with this object is a space."""
     return f"{space}/{META}"
 
 
@@ -124,25 +109,25 @@ def ledger_key(space: str, number: int) -> str:
 
 
 def stored_key(space: str, number: int) -> str:
-    """`{space}/_ledger/{n:08d}.digest`: the run of this number is a digest, and its memories are stored.
+    """`{space}/_ledger/{n:08d}.digest`: the run with this number is a digest, and its memories are stored.
 
-    A listing alone tells which runs are digests, so nobody who asks about the bank has to read them.
+    By it a listing alone shows which runs are digests, so code about the bank need not read them.
     """
     return f"{ledger_prefix(space)}{number:08d}.digest"
 
 
 def held_key(space: str, number: int) -> str:
-    """`{space}/_ledger/{n:08d}.held`: a plan that would be the run of this number, if a person accepts it."""
+    """`{space}/_ledger/{n:08d}.held`: a plan that becomes the run with this number if a person accepts it."""
     return f"{ledger_prefix(space)}{number:08d}.held"
 
 
 def removed_prefix(space: str) -> str:
-    """`{space}/_ledger/removed/`, with the slash. Watchers pass over the ledger, however many have been removed."""
+    """`{space}/_ledger/removed/`, with the slash. Watchers ignore the ledger, so many removals cost them nothing."""
     return f"{ledger_prefix(space)}{REMOVED}/"
 
 
 def removed_key(key: str) -> str:
-    """`{space}/_ledger/removed/{name}`: what is left to say of the note under `key` when somebody has removed it."""
+    """`{space}/_ledger/removed/{name}`: the trace of the note under `key` after a person removed it."""
     parsed = parse(key)
     return removed_prefix(parsed.space) + parsed.name
 
@@ -153,14 +138,12 @@ def is_note(key: str) -> bool:
 
 
 def is_entry(key: str) -> bool:
-    """Whether this is the key of a run in a ledger."""
+    """Whether this is the key of a run's entry in a ledger."""
     return _ENTRY_KEY.fullmatch(key) is not None
 
 
 def index_prefix(space: str, model: str) -> str:
-    """`{space}/_index/{model}/`, with the slash: vectors that a model has made. A name that may not stand in a key is
-    told from others by a digest.
-    """
+    """`{space}/_index/{model}/`, with the slash: a model's vectors. A name that is changed for that gets a digest."""
     slug = _NOT_IN_SLUG.sub("-", model)[:AGENT_MAX]
     if slug != model or slug.startswith("."):
         slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"
@@ -173,17 +156,17 @@ def uses_prefix(space: str) -> str:
 
 
 def uses_key(space: str, host: str) -> str:
-    """What one host has counted."""
+    """`{space}/_index/_uses/{host}.json`: the uses that one host counted."""
     return f"{uses_prefix(space)}{host}.json"
 
 
 def memory_history_prefix(space: str, collection: str) -> str:
-    """`{space}/{collection}/.history/`, with the slash: what memories were."""
+    """`{space}/{collection}/.history/`, with the slash: earlier versions of memories."""
     return f"{space}/{collection}/{MEMORY_HISTORY}/"
 
 
 def memory_history_key(space: str, collection: str, memory_id: str, moment: datetime) -> str:
-    """The key under which a version is kept that ceased to be at a moment."""
+    """The key of the version that was replaced at a moment."""
     stamp = moment.astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     return f"{memory_history_prefix(space, collection)}{memory_id}/{stamp}.md"
 
@@ -194,7 +177,7 @@ def observations_prefix(space: str) -> str:
 
 
 def session_prefix(space: str, session: str) -> str:
-    """`{space}/sessions/{session}/`, with the slash. `session` is a name that `session_slug` gave."""
+    """`{space}/sessions/{session}/`, with the slash. `session` is a result of `session_slug`."""
     return f"{space}/{SESSIONS}/{session}/"
 
 
@@ -204,7 +187,7 @@ def session_key(space: str, session: str, name: str = SESSION) -> str:
 
 
 def session_slug(session: str) -> str:
-    """An agent's id of a session as it may stand in a key. Ids that may not are told from others by a digest."""
+    """An agent's id of a session, as a key can have it. An id that is changed for that gets a digest."""
     slug = _NOT_IN_SLUG.sub("-", session).strip(".-")[:AGENT_MAX]
     return slug if slug == session else f"{slug or 'session'}-{blake2b(session.encode(), digest_size=4).hexdigest()}"
 
@@ -220,17 +203,17 @@ def tokens_key() -> str:
 
 
 def parked_prefix() -> str:
-    """`_system/events/`, with the slash: events that were not observed when their machine's mount ended."""
+    """`_system/events/`, with the slash: events that were not observed yet when their mount ended."""
     return f"{SYSTEM}/events/"
 
 
 def schedule_key() -> str:
-    """`_system/schedule.json`: what the hosts of a bucket remember of their scheduled runs."""
+    """`_system/schedule.json`: the record of scheduled runs that all hosts of a bucket share."""
     return f"{SYSTEM}/schedule.json"
 
 
 def backup_stamp(moment: datetime) -> str:
-    """A moment as it stands in a backup's prefix: `2026-02-20T18-00-00`, in UTC."""
+    """A moment in the form of a backup's prefix: `2026-02-20T18-00-00`, in UTC."""
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat().replace(":", "-")
 
 
@@ -243,9 +226,9 @@ def backup_prefix(space: str, stamp: str) -> str:
 
 
 def agent_slug(agent: str) -> str:
-    """An agent's name as it may stand in a file name: `[A-Za-z0-9._-]`, 1 to 64 characters."""
+    """An agent's name, as a file name can have it: `[A-Za-z0-9._-]`, 1 to 64 characters."""
     slug = _NOT_IN_SLUG.sub("-", agent)[:AGENT_MAX]
-    return slug if any(character.isalnum() for character in slug) else "unknown"
+    return slug if any(map(str.isalnum, slug)) else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +236,11 @@ class NoteName:
     """The parts of a note's canonical file name `{YYYYMMDD}T{HHMMSS}_{agent}_{category}_{uuid8}.md` (data model 4.4).
 
     :timestamp: aware, UTC, whole seconds
-    :agent:     may contain `_`, because a name is read from its right end
+    :agent:     may contain `_`, because a name is parsed from its right end
     :category:  without `_`
     :uid:       eight hexadecimal digits
 
-    Raises ValueError when the parts do not make a name that reads back as the same parts.
+    Raises ValueError when the name of these parts would not be parsed into the same parts.
     """
 
     timestamp: datetime
@@ -281,22 +264,21 @@ class NoteName:
         match = _NOTE_NAME.fullmatch(name)
         if match is None:
             return None
-        stamp, agent, category, uid = match.groups()
         try:
-            timestamp = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+            timestamp = _moment(match[1])
         except ValueError:
             return None
-        return cls(timestamp, agent, category, uid)
+        return cls(timestamp, match[2], match[3], match[4])
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryName:
-    """The parts of a memory's canonical file name: `{id}.md`, or `{id}_until_{YYYYMMDD}T{HHMMSS}.md` of one that ends.
+    """The parts of a memory's canonical file name: `{id}.md`, or `{id}_until_{YYYYMMDD}T{HHMMSS}.md` if it has an end.
 
     :timestamp:  when it was made: aware, UTC, whole seconds
     :type:       a word
     :uid:        eight hexadecimal digits
-    :expires_at: from this second on it is not there: a listing alone tells, on every machine
+    :expires_at: it has ended from this second on; it is in the name so that a listing alone shows it
     """
 
     timestamp: datetime
@@ -306,11 +288,11 @@ class MemoryName:
 
     @property
     def id(self) -> str:
-        """What others call it, however long it lasts: `{YYYYMMDD}T{HHMMSS}_{type}_{uid}`."""
+        """The name by which others refer to it, without its end: `{YYYYMMDD}T{HHMMSS}_{type}_{uid}`."""
         return f"{_stamp(self.timestamp)}_{self.type}_{self.uid}"
 
     def __str__(self) -> str:
-        return f"{self.id}_until_{_stamp(self.expires_at)}.md" if self.expires_at is not None else f"{self.id}.md"
+        return f"{self.id}{UNTIL}{_stamp(self.expires_at)}.md" if self.expires_at is not None else f"{self.id}.md"
 
     @classmethod
     def parse(cls, name: str) -> MemoryName | None:
@@ -319,25 +301,21 @@ class MemoryName:
         if match is None:
             return None
         try:
-            made, ends = (
-                datetime.fromisoformat(part).replace(tzinfo=UTC) if part else None for part in match.group(1, 4)
-            )
+            return cls(_moment(match[1]), match[2], match[3], _moment(match[4]) if match[4] else None)
         except ValueError:
             return None
-        assert made is not None  # the pattern has it
-        return cls(made, match[2], match[3], ends)
 
 
 def ending(name: str) -> str:
-    """The eight characters of a name where the digits of a canonical one are."""
-    if "_until_" in name and (parsed := MemoryName.parse(name)) is not None:
+    """The eight characters at the place where a canonical name has its digits."""
+    if UNTIL in name and (parsed := MemoryName.parse(name)) is not None:
         return parsed.uid
     return name[-11:-3]
 
 
 def has_ended(key: str, now: datetime) -> bool:
-    """Whether this is the key of a memory that is not there any more, as its name tells."""
-    name = MemoryName.parse(key.rpartition("/")[2]) if "_until_" in key else None
+    """Whether this is the key of a memory that has ended, by its name."""
+    name = MemoryName.parse(key.rpartition("/")[2]) if UNTIL in key else None
     return name is not None and name.expires_at is not None and name.expires_at <= now
 
 
@@ -345,14 +323,18 @@ def _stamp(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat().replace("-", "").replace(":", "")
 
 
+def _moment(stamp: str) -> datetime:
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+
+
 # --- reading ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key says about its object.
+    """The parts of a key.
 
-    :kind:  which rule of the grammar it fits
+    :kind:  the rule of the grammar that it fits
     :space: the space or, for `other`, the first part of the key; empty where there is none
     :name:  the rest, relative to the kind's own folder (a note's name, a bank file's path, `stamp/...` of a backup);
             for `keep`, `other`, memories, observations and sessions relative to the space
@@ -371,9 +353,9 @@ class Place:
     """One rule of the grammar.
 
     :shown:   the key as docs/bucket.md writes it
-    :kind:    of a key that fits
-    :form:    fits the part of the key after the space; of keys that begin with `_`, after that
-    :example: a key of the space `{space}`
+    :kind:    of the keys that fit
+    :form:    a pattern for the part of the key behind the space, or behind a first part such as `_system`
+    :example: a key that fits, in the space `{space}`
     """
 
     shown: str
@@ -382,9 +364,9 @@ class Place:
     example: str
 
     def fits(self, rest: str) -> bool:
-        """Whether a key is of this place."""
-        found = _form(self.form).fullmatch(rest) is not None
-        return found and (self.kind != "observation" or MemoryName.parse(rest.partition("/")[2]) is not None)
+        """Whether a key fits; `rest` is the part that `form` is for."""
+        fits = _form(self.form).fullmatch(rest) is not None
+        return fits and (self.kind != "observation" or MemoryName.parse(rest.partition("/")[2]) is not None)
 
 
 _form = cache(partial(re.compile, flags=re.DOTALL))
@@ -439,23 +421,19 @@ PLACES: tuple[Place, ...] = (
     Place("_system/schedule.json", "system", r"schedule\.json", "_system/schedule.json"),
     Place("_system/", "system", ".*", "_system/probe/1"),
 )
-"""Everything that stands in a bucket. Of two places that a key fits, the first is meant."""
-
-
-def _by_folder() -> dict[str, tuple[Place, ...]]:
-    """The places in a space by their folder; empty for what has none."""
-    found: dict[str, list[Place]] = {}
-    for place in PLACES:
-        first, second, *more = place.example.split("/")
-        if first == "{space}":
-            found.setdefault(second if more else "", []).append(place)
-    return {folder: tuple(places) for folder, places in found.items()}
+"""Everything that a bucket has. A key that fits two places belongs to the first."""
+_PLACES_IN: dict[str, list[Place]] = {}
+"""The places in a space, by their folder; those without a folder are under an empty name."""
+for _place in PLACES:
+    _space, _folder, *_more = _place.example.split("/")
+    if _space == "{space}":
+        _PLACES_IN.setdefault(_folder if _more else "", []).append(_place)
 
 
 def parse(key: str) -> ParsedKey:
-    """What `key` is. Never raises; folder markers (`a/b/`) and everything unforeseen are `other`.
+    """The parts of a key. Never raises; folder markers (`a/b/`) and everything unforeseen are `other`.
 
-    A first part that starts with `_` is no space; whether a space exists is for its `_meta.json` to say.
+    A first part that starts with `_` is no space. Any other may be one: only its `_meta.json` makes it a space.
     """
     if not key:
         return ParsedKey("root", "", "")
@@ -464,27 +442,17 @@ def parse(key: str) -> ParsedKey:
         return ParsedKey("other", "", key)
     if first == SYSTEM:
         return ParsedKey("system", "", rest)
-    if first == BACKUPS:
-        return _parse_backup(rest)
+    folder, slash, name = rest.partition("/")
+    if first == BACKUPS and slash and folder:
+        return ParsedKey("backup", folder, name)
     if first.startswith("_"):
         return ParsedKey("other", first, rest)
-    folder, slash, name = rest.partition("/")
     if slash and (not name or name.endswith("/")):
         return ParsedKey("other", first, rest)
     for place in _PLACES_IN.get(folder if slash else "", ()):
         if place.fits(rest):
             return ParsedKey(place.kind, first, name if place.kind in _FOLDER_OF else rest)
     return ParsedKey("other", first, rest)
-
-
-def _parse_backup(rest: str) -> ParsedKey:
-    space, slash, name = rest.partition("/")
-    if not slash or not space:
-        return ParsedKey("other", BACKUPS, rest)
-    return ParsedKey("backup", space, name)
-
-
-_PLACES_IN = _by_folder()
 
 
 def build(parsed: ParsedKey) -> str:

@@ -1,8 +1,8 @@
 """The ledger of a space: one entry for each run that changed it, `{space}/_ledger/{n:08d}.json` (design rule 4).
 
-Owns an entry's form. An entry holds everything that is needed to carry it out again from nothing: what each object is
-to be, which version it replaces, which notes go. Writing it is the commit of a run. Refuses entries of a form it does
-not know: what cannot be understood must not be carried out by half. Pure; may be called from any thread.
+Owns the form of an entry. An entry alone is enough to carry the run out again: it has the new content of each object,
+the version that this replaces, and the notes that are removed. Writing it is the commit of the run. Refuses entries of
+an unknown form, because a run must not be carried out by half. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from livememfs.text.outgoing import Outgoing
 from livememfs.text.times import iso
 
 MOST_LINES = 1_000
-"""Outgoing lines that an entry lists; its figures count all of them."""
+"""The most outgoing lines that an entry lists; its metrics count all of them."""
 FORM = 1
 _OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on", "origins", "continues")
-"""Fields that an entry has only when there is something in them. Readers that do not know one pass over it."""
+"""Fields that an entry has only if they are not empty. Versions that do not know such a field ignore it."""
 
 State = Literal["held", "committed", "applied"]
 STATES: tuple[State, ...] = ("held", "committed", "applied")
@@ -32,13 +32,13 @@ KINDS: tuple[Kind, ...] = ("consolidation", "undo", "digest")
 
 @dataclass(frozen=True)
 class Write:
-    """What one object is to be.
+    """One object that a run writes or removes.
 
     :key:     relative to the space
-    :before:  the etag of the version it replaces; None: there is none
-    :content: the new text; None with `copy`, and for an object that is to go
-    :copy:    the key in the bucket whose bytes it is to have
-    :was:     the text it replaces, where no earlier entry of the ledger has it
+    :before:  the etag of the version that is replaced; None: the object is new
+    :content: the new text; None with `copy`, and for an object that is removed
+    :copy:    a key in the bucket: the object becomes a copy of that one
+    :was:     the text that is replaced, if no earlier entry of the ledger has it
     :meta:    its user metadata
     """
 
@@ -51,18 +51,18 @@ class Write:
 
     @property
     def removes(self) -> bool:
-        """Whether the object is to go."""
+        """Whether the object is removed."""
         return self.content is None and not self.copy
 
 
 @dataclass(frozen=True)
 class NoteEntry:
-    """A note of the run, and what became of it. It leaves `live/` only as the version `etag`.
+    """A note that a run read, and the result. It is removed from `live/` only if it still has the version `etag`.
 
     :sha256:  of its bytes, in hex
-    :used_in: the bank files that it led to, or the memories
-    :skipped: why it led to none
-    :number:  by which the run knew it, from 1
+    :used_in: the bank files or the memories that were made from it
+    :skipped: why none was made from it
+    :number:  its number in the run, from 1
     """
 
     key: str
@@ -78,7 +78,7 @@ class NoteEntry:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a bank file that a run wrote, and the notes that it came from, as numbers from 1."""
+    """A part of a bank file that a run wrote, and the numbers of the notes it was made from."""
 
     file: str
     heading: tuple[str, ...]
@@ -87,7 +87,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Unsourced:
-    """A line that a run wrote and that states something which no source has."""
+    """A line that a run wrote, with facts that have no source."""
 
     file: str
     line: int
@@ -102,17 +102,17 @@ class Entry:
     :number:     from 1, without gaps between runs that livememfs made
     :fence:      of the lease under which it was committed
     :writes:     in the order in which they are made: bank, synthesis, `_meta.json`; of a digest the memories
-    :removes:    notes that go last; the notes a reply did not account for are not among them
-    :keeps:      notes that a digest has read and that stay
-    :digested:   marks of the notes that digests have read up to this one, the oldest first (see `digest_mark`)
-    :undoes:     the run whose effect and everything since an undo takes back; 0 for a consolidation
+    :removes:    notes that are removed last; a note that the reply did not account for is not among them
+    :keeps:      notes that a digest read and that stay
+    :digested:   marks of the notes that digests read up to this one, the oldest first (see `digest_mark`)
+    :undoes:     the first of the runs that an undo takes back; 0 for a consolidation
     :outgoing:   lines that the run took out of the bank, the first `MOST_LINES`
-    :held:       why a person had to accept it, one sentence each; none: nobody had to
-    :stood_on:   what told the bank that a held plan was made for from all others (see `held.stood_on`)
+    :held:       why a person had to accept it, one sentence each; empty: nobody had to
+    :stood_on:   a digest of the bank that a held plan was made for (see `held.stood_on`)
     :backup:     stamp of the backup that was made before; empty when there was none
     :metrics:    the figures of the run as `.consolidate` shows them
-    :origins:    by the key of a note that goes, the ids of the writes that it comes from, with spaces between them
-    :continues:  by the key of a note that an earlier run took before it was edited, the number of that run
+    :origins:    the ids of the writes that a removed note comes from, separated by spaces, by the key of the note
+    :continues:  the number of an earlier run that removed an earlier version of a note, by the key of the note
     """
 
     number: int
@@ -154,20 +154,20 @@ class Entry:
 
     @classmethod
     def parse(cls, data: bytes) -> Entry:
-        """The entry in an object. Raises Unreadable on anything that is not one, or of a later form."""
-        found = read_object(data, most=RUN_BYTES)
-        if found.get("form") != FORM:
+        """The entry in an object. Raises Unreadable for any other object, and for an entry of a later form."""
+        values = read_object(data, most=RUN_BYTES)
+        if values.get("form") != FORM:
             raise Unreadable(f"it is not an entry of form {FORM}")
-        if found.get("state") not in STATES:
+        if values.get("state") not in STATES:
             raise Unreadable(f"its state is none of {', '.join(STATES)}")
-        if found.get("kind", "consolidation") not in KINDS:
-            raise Unreadable(f"it is of an unknown kind, {ascii(found['kind'])[:80]}")
-        missing = {one.name for one in fields(cls)} - found.keys() - {"kind", *_OPTIONAL}
+        if values.get("kind", "consolidation") not in KINDS:
+            raise Unreadable(f"it is of an unknown kind, {ascii(values['kind'])[:80]}")
+        missing = {each.name for each in fields(cls)} - values.keys() - {"kind", *_OPTIONAL}
         if missing:
             raise Unreadable(f"{min(missing)} is missing")
-        return build(cls, found)
+        return build(cls, values)
 
 
 def digest_mark(key: str, etag: str) -> str:
-    """By what a ledger knows that a digest has read this version of a note: 16 hexadecimal digits."""
+    """The mark by which a ledger records that a digest read this version of a note: 16 hexadecimal digits."""
     return blake2b(f"{key}\0{etag}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
-"""A memory: something that is true, in `memories/`, `self/` or `goals/` (spacebot-memory-v2 1.2, companion-memory).
+"""A memory: one fact, in `memories/`, `self/` or `goals/` (spacebot-memory-v2 1.2, companion-memory).
 
-Owns the fields, their defaults by type, completing what a writer left out, and the canonical name. Refuses text that is
-not UTF-8 and bodies over the limit; a field that cannot be used is replaced and kept beside. Pure: the time is passed
-in. May be called from any thread.
+Owns the fields, their defaults by type, adding the fields that a writer left out, and the canonical name. Refuses text
+that is not UTF-8 and bodies over the limit; a field that cannot be used is replaced, and kept as `{field}_given`. Pure:
+the time is passed in. May be called from any thread.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ TYPES: Mapping[str, float] = {
     "identity": 1.0, "goal": 0.9, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6, "event": 0.4,
     "observation": 0.3,
 }  # fmt: skip
-"""The eight types and what a memory of each weighs where nothing is said."""
+"""The eight types, with the importance of a memory that does not state its own."""
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     keys.MEMORIES: (),
     keys.SELF: ("context", "capability", "limitation", "preference", "relation"),
     keys.GOALS: ("capability_request", "understanding", "connection"),
 }
-"""What `self/` and `goals/` divide themselves into, the default first."""
+"""The categories of each collection, the default first."""
 USUAL_TYPE = {keys.MEMORIES: "fact", keys.SELF: "identity", keys.GOALS: "goal"}
 RELATIONS = ("related_to", "updates", "contradicts", "caused_by", "result_of", "part_of")
 MAX_MEMORY_BYTES = 65_536
 MAX_LINKS = 256
 
 FRESH = timedelta(days=30)
-"""So long a memory weighs what it says."""
+"""So long a memory keeps all of its importance."""
 HALF_LIFE = timedelta(days=90)
-"""After that, half of it is lost in each half-life, down to half of the whole."""
+"""After FRESH its weight sinks towards half of its importance: the rest halves in each such time."""
 USE_WEIGHT = 0.05
-"""What each doubling of the uses adds, as a share."""
+"""The share that each doubling of the uses adds."""
 
 _FIELDS = (
     "type", "category", "importance", "subjects", "source", "channel_id", "created_at", "updated_at", "expires_at",
@@ -50,7 +50,7 @@ _FIELDS = (
 )  # fmt: skip
 _KEPT = ("category", "importance", "source", "channel_id")
 _INHERITED = ("subjects", "expires_at", "links")
-"""What may be empty by somebody's will. These and _KEPT a version that says nothing of them has from the last."""
+"""Fields that a writer may have emptied on purpose. A version without a field of these or of _KEPT inherits it."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TTL = re.compile(r"\s*([1-9][0-9]{0,5})\s*([smhdw])\s*", re.IGNORECASE)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -65,10 +65,10 @@ class Memory:
     :type:       one of TYPES
     :category:   one of the collection's CATEGORIES; empty in `memories`
     :content:    the body, unchanged
-    :importance: what it weighs by itself, 0 to 1; never written back by age (see `effective`)
+    :importance: 0 to 1, without the effect of age (see `effective`)
     :subjects:   flat tags, as given
-    :expires_at: from this moment on it is not there; None for ever
-    :forgotten:  removed by its user, and kept so that it can come back
+    :expires_at: it has ended from this moment on; None: it has no end
+    :forgotten:  its user removed it; it is kept, so that it can come back
     :links:      pairs of a relation and the name of another memory, without `.md`
     :extra:      fields this version does not know, in their order
     """
@@ -91,8 +91,8 @@ class Memory:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str, collection: str, name: str | None = None) -> Memory:
-        """The memory in an object. What its front matter lacks comes from `name` where that is canonical, else from
-        the defaults; without any source it was made in 1970. Raises NotText.
+        """The memory in an object. Fields that its front matter lacks come from `name` if that is canonical, else from
+        the defaults; the default time is 1970. Raises NotText.
         """
         metadata, body = split(decode(data, path))
         known, _ = _read(metadata, collection, None)
@@ -104,37 +104,34 @@ class Memory:
     def render(self, *, whole: bool = False) -> bytes:
         """The object of this memory. Raises FrontMatterError when its fields are too large to be read back.
 
-        `whole`: with the fields that are empty and that a next version would else take over from the last.
+        `whole`: also with empty fields, if the next version would inherit an earlier value without them.
         """
-        optional = {
+        fields = {
+            "type": self.type,
             "category": self.category,
+            "importance": self.importance,
             "subjects": list(self.subjects),
             "source": self.source,
             "channel_id": self.channel_id,
+            "created_at": iso(self.created_at, exact=True),
+            "updated_at": iso(self.updated_at, exact=True),
             "expires_at": iso(self.expires_at, exact=True) if self.expires_at else "",
             "forgotten": self.forgotten,
             "links": _grouped(self.links),
             "space_id": self.space_id,
         }
-        always = {
-            "type": self.type,
-            "importance": self.importance,
-            "created_at": iso(self.created_at, exact=True),
-            "updated_at": iso(self.updated_at, exact=True),
-        }
-        said = _INHERITED if whole else ()
-        given = {**{name: value for name, value in optional.items() if value or name in said}, **always}
-        metadata = {name: given[name] for name in _FIELDS if name in given}
+        always = ("importance", *(_INHERITED if whole else ()))
+        metadata = {name: value for name, value in fields.items() if value or name in always}
         return frontmatter.join({**metadata, **self.extra}, self.content).encode()
 
     def is_there(self, now: datetime) -> bool:
-        """Whether anybody may still read it."""
+        """Whether it is neither forgotten nor ended."""
         return not self.forgotten and (self.expires_at is None or now < self.expires_at)
 
     def effective(self, now: datetime, *, uses: int = 0, last_use: datetime | None = None) -> float:
-        """What it weighs now, 0 to 1: its importance, less for its age since it was written or used, more for use.
+        """Its weight now, 0 to 1: its importance, less with the time since it was written or used, more with its uses.
 
-        Who somebody is does not age.
+        An identity does not age.
         """
         if self.type == "identity":
             return self.importance
@@ -153,35 +150,35 @@ def complete(
     now: datetime,
     previous: Memory | None = None,
 ) -> Memory:
-    """What somebody wrote under `written_name`, as a memory.
+    """The memory that somebody wrote under `written_name`.
 
-    Missing fields come from `previous` (the same memory before this edit), then from the name's first word and the
-    defaults. `ttl` becomes `expires_at`; a null one means for ever. What cannot be used is kept as `{field}_given`.
-    `path` is for messages. Raises NotText, TooLarge.
+    Missing fields come from `previous` (the same memory before this edit), then from the first word of the name, then
+    from the defaults. `ttl` becomes `expires_at`; null means no end. A value that cannot be used is kept as
+    `{field}_given`. `path` is for messages. Raises NotText, TooLarge.
     """
     metadata, body = split(decode(data, path))
     if len(body.encode()) > MAX_MEMORY_BYTES:
         raise TooLarge(path=path, detail=f"{len(body.encode())} bytes, and a memory takes {MAX_MEMORY_BYTES}")
     known, refused = _read(metadata, collection, now)
-    word = _first_word(written_name)
-    kind = known.get("type") or (previous.type if previous else _type_of(word, collection))
+    word = _NOT_A_WORD.split(written_name.lower(), maxsplit=1)[0]
+    usual = word if collection == keys.MEMORIES and word in TYPES else USUAL_TYPE[collection]
+    kind = known.get("type") or (previous.type if previous else usual)
     made = known.get("created_at") or (previous.created_at if previous else now)
-    found = _made(collection, kind, made, known, body, metadata)
+    memory = _made(collection, kind, made, known, body, metadata)
     inherited = {
         name: getattr(previous, name) for name in (*_KEPT, *_INHERITED) if previous is not None and name not in known
     }
-    if not found.category and "category" not in inherited and CATEGORIES[collection]:
-        categories = CATEGORIES[collection]
-        inherited["category"] = next((one for one in categories if word == one or written_name.startswith(one)), "")
-        inherited["category"] = inherited["category"] or categories[0]
+    if not memory.category and "category" not in inherited and (categories := CATEGORIES[collection]):
+        named = (category for category in categories if word == category or written_name.startswith(category))
+        inherited["category"] = next(named, categories[0])
     former = previous.extra if previous is not None and not metadata else {}
-    extra = {**former, **found.extra, **{f"{name}_given": value for name, value in refused.items()}}
+    extra = {**former, **memory.extra, **{f"{name}_given": value for name, value in refused.items()}}
     updated = known.get("updated_at") or now
-    return replace(found, **inherited, updated_at=updated, space_id=space, extra=extra)
+    return replace(memory, **inherited, updated_at=updated, space_id=space, extra=extra)
 
 
 def sealed(memory: Memory, path: str) -> bytes:
-    """The object of a memory that somebody has just written. `path` is for the message. Raises TooLarge."""
+    """The object of a memory that was just written. `path` is for the message. Raises TooLarge."""
     try:
         return memory.render()
     except FrontMatterError as error:
@@ -199,7 +196,7 @@ def _second(moment: datetime) -> datetime:
 
 
 def expiry(ttl: str, now: datetime) -> datetime | None:
-    """When something that is to last `7d`, `1h`, `30d` ends; None for what is no such time, or never ends."""
+    """The end of a memory that lasts `7d`, `1h` or the like from `now`; None for any other text, and for no end."""
     match = _TTL.fullmatch(ttl)
     if match is None:
         return None
@@ -225,7 +222,7 @@ def _made(
 def _read(
     metadata: Mapping[str, Any], collection: str, now: datetime | None
 ) -> tuple[dict[str, Any], dict[str, object]]:
-    """The fields that can be used, and what was given and cannot. `now` is what a `ttl` counts from."""
+    """The fields that can be used, and the given values that cannot. A `ttl` counts from `now`."""
     known: dict[str, Any] = {}
     refused: dict[str, object] = {}
     for name in (*_FIELDS, "ttl"):
@@ -241,7 +238,7 @@ def _read(
 
 
 def read_field(name: str, given: Any, collection: str, now: datetime | None) -> dict[str, Any]:
-    """One field, or `ttl`, as Memory has it. ValueError, TypeError or OverflowError for what is of no use."""
+    """One field, or `ttl`, as Memory has it. ValueError, TypeError or OverflowError for a value that cannot be used."""
     if name == "ttl":
         return _lasting(given, now)
     if name == "expires_at" and given in (None, ""):
@@ -261,12 +258,14 @@ def read_field(name: str, given: Any, collection: str, now: datetime | None) -> 
         return {name: _each_once(read_list(given))}
     if name == "links":
         return {name: _links(given)}
-    return {name: _something(text)}
+    if text is None:
+        raise ValueError(given)
+    return {name: text}
 
 
 def _lasting(given: Any, now: datetime | None) -> dict[str, Any]:
     if now is None:
-        return {}  # of a stored memory, it has become `expires_at`
+        return {}  # in a stored memory it has become `expires_at`
     if given is None or (isinstance(given, str) and given.strip().lower() in ("", "null", "none", "never")):
         return {"expires_at": None}
     ends = expiry(str(given), now)
@@ -288,12 +287,6 @@ def _share(given: Any) -> float:
     return round(float(given), 4)
 
 
-def _something(text: str | None) -> str:
-    if text is None:
-        raise ValueError
-    return text
-
-
 def _each_once(texts: tuple[str, ...] | None) -> tuple[str, ...]:
     if texts is None:
         raise ValueError
@@ -304,7 +297,7 @@ def _each_once(texts: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _links(given: Any) -> tuple[tuple[str, str], ...]:
-    """Links as `{updates: [name, ...]}` or as `updates name`; relations that are none are left out."""
+    """Links given as `{updates: [name, ...]}` or as `updates name`; unknown relations are left out."""
     if isinstance(given, str | list):
         words = [text.split(maxsplit=1) for text in read_list(given) or ()]
         pairs = [(pair[0], pair[1]) for pair in words if len(pair) == 2]
@@ -312,8 +305,8 @@ def _links(given: Any) -> tuple[tuple[str, str], ...]:
         pairs = [(relation, name) for relation, names in given.items() for name in read_list(names) or ()]
     else:
         raise TypeError(given)
-    found = ((relation.strip().lower(), name.strip().removesuffix(".md")) for relation, name in pairs)
-    return tuple(dict.fromkeys(link for link in found if link[0] in RELATIONS and link[1]))[:MAX_LINKS]
+    links = ((relation.strip().lower(), name.strip().removesuffix(".md")) for relation, name in pairs)
+    return tuple(dict.fromkeys(link for link in links if link[0] in RELATIONS and link[1]))[:MAX_LINKS]
 
 
 def _grouped(links: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -321,11 +314,3 @@ def _grouped(links: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for relation, name in links:
         grouped.setdefault(relation, []).append(name)
     return grouped
-
-
-def _first_word(written_name: str) -> str:
-    return _NOT_A_WORD.split(written_name.lower(), maxsplit=1)[0]
-
-
-def _type_of(word: str, collection: str) -> str:
-    return word if collection == keys.MEMORIES and word in TYPES else USUAL_TYPE[collection]

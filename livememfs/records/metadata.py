@@ -1,21 +1,21 @@
-"""The user metadata that objects of ours carry: every `livememfs-*` name, and what stands under it.
+"""The user metadata of objects that livememfs wrote: every `livememfs-*` name, and its meaning.
 
-Owns the names, which no other module may spell (a test looks). What a value looks like is decided by whoever writes it.
+Owns the names, which no other module may spell out (a test checks that). The code that writes a value decides its form.
 Pure; any thread.
 """
 
 from __future__ import annotations
 
 META_OP = "livememfs-op"
-"""The id of the write, so that a writer knows its own work again."""
+"""The id of the write, by which a writer recognises its own object."""
 META_NAME = "livememfs-name"
 """The name a note was written under, by which any mount finds it again."""
 META_SHA256 = "livememfs-sha256"
-"""SHA-256 of the content, of what a mount uploaded."""
+"""The SHA-256 of the content, on objects that a mount uploaded."""
 META_MADE = "livememfs-made"
-"""Of a note that was edited: the ids of the writes that may have made its first version."""
+"""On a note that was edited: the ids of the writes that may have made its first version."""
 META_CONFLICT = "livememfs-conflict"
-"""Of a conflict copy: the key it could not have, of a very long one the end."""
+"""On a conflict copy: the key that it was written for; of a very long key only the end."""
 META_MTIME = "livememfs-mtime"
 META_MODE = "livememfs-mode"
 META_OWNER = "livememfs-owner"
@@ -26,4 +26,4 @@ META_XATTRS = "livememfs-xattrs"
 META_TYPE = "livememfs-type"
 """What a file is that is no regular one: `symlink`, `fifo`, `socket`, `char:<major>:<minor>`, `block:...`."""
 META_BACKUP = "livememfs-backup"
-"""Of a backup's `_meta.json`: who wanted the backup. Absent when a person did."""
+"""On the `_meta.json` of a backup: who made it. Absent when a person did."""

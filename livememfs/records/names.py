@@ -1,7 +1,7 @@
-"""Which names may stand where: spaces, bank files, and the litter that editors leave behind.
+"""Which names are allowed: for spaces, for bank files; and the names of temporary files of editors.
 
-Owns the judgement about names that people, models and editors give. Refuses silent repair: a bad name raises with the
-character at fault spelt out, because the worst ones cannot be seen. Pure; may be called from any thread.
+Owns the rules for names that people, models and editors give. Never repairs a name silently: a bad name raises an error
+that spells out the character at fault, because the worst ones are invisible. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _MAX_BANK_BYTES = 900  # with `bank/`; leaves room for the space's name in a key
 _OUTSIDE_BANK = frozenset(
     {keys.LIVE, keys.SYSTEM, keys.BACKUPS, keys.META, keys.RULES, keys.SYNTHESIS, keys.LEDGER, keys.CHANGES, keys.INDEX}
 )
-# Unicode calls these letters, yet they draw nothing.
+# Letters in Unicode that are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 
 _LITTER = re.compile(
     "|".join(
         (
-            r"4913",  # vim asks with this name whether the directory can be written
+            r"4913",  # vim tests with this name whether it can write to the directory
             r"\..*\.sw.",  # vim and nano: swap
             r"\.sw[a-z]",  # vim: swap of a buffer without a name
             r"\..*\.swpx",
@@ -52,7 +52,7 @@ _LITTER = re.compile(
 
 
 def check_space_name(name: str) -> str:
-    """`name` itself when a space may be called so: `[a-z0-9][a-z0-9._-]{0,62}` and not `search`; else InvalidName."""
+    """`name` itself if a space may have it: `[a-z0-9][a-z0-9._-]{0,62}` and not `search`. Raises InvalidName."""
     if name in _SPACE_RESERVED:
         raise InvalidName(path=_shown(name), detail="the name is reserved")
     if not _SPACE_NAME.fullmatch(name):
@@ -62,10 +62,10 @@ def check_space_name(name: str) -> str:
 
 
 def check_bank_name(name: str) -> str:
-    """A bank file's name as a model gives it, relative to `bank/` and in NFC; InvalidName when it must be refused.
+    """The name of a bank file, as a model gives it, relative to `bank/` and in NFC. Raises InvalidName.
 
-    Allowed are printable ASCII and letters, `.md` at the end, at most three folders. A leading `bank/` is understood
-    and dropped. The result is accepted again unchanged.
+    Allowed are printable ASCII and letters, `.md` at the end, at most three folders. A leading `bank/` is dropped.
+    Checking the result again does not change it.
     """
     given = unicodedata.normalize("NFC", name)
     fault = _character_fault(given)
@@ -77,7 +77,7 @@ def check_bank_name(name: str) -> str:
 
 
 def is_litter(name: str) -> bool:
-    """Whether a file name is one that editors and tools use on their way to saving, so it stays on this machine."""
+    """Whether editors and tools use such a name for temporary files, which stay on this machine."""
     return _LITTER.fullmatch(name) is not None
 
 
@@ -126,7 +126,7 @@ def _length_fault(relative: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """The name for a message: what cannot be seen is escaped, and an empty name is still visible."""
+    """The name for a message: invisible characters are escaped, and an empty name becomes `""`."""
     shown = "".join(
         character if character.isprintable() and character not in _BLANK_LETTERS else ascii(character)[1:-1]
         for character in name

@@ -1,7 +1,7 @@
-"""A note: what a file in `live/` means, and how a file that somebody wrote becomes one (data model 4.4).
+"""A note: the fields of a file in `live/`, and how a file that somebody wrote becomes a note (data model 4.4).
 
-Owns the note's fields, completing what a writer left out, and the canonical name. Refuses text that is not UTF-8 and
-bodies over the limit; never refuses odd front matter, which then is part of the body. Pure: the time and the agent
+Owns the note's fields, adding the fields that a writer left out, and the canonical name. Refuses text that is not UTF-8
+and bodies over the limit; odd front matter is never refused, but becomes part of the body. Pure: the time and the agent
 are passed in. May be called from any thread.
 """
 
@@ -33,9 +33,9 @@ _FIRST_WORD = re.compile(r"[^\W_]+")
 _NOT_IN_CATEGORY = re.compile(r"[^A-Za-z0-9.-]")
 _CATEGORY_SLUG_MAX = 32
 ORDERS = 1 << 12
-"""Notes of one second that can be told in their order: three hexadecimal digits."""
+"""So many notes of one second can be kept in their order: three hexadecimal digits."""
 UID_ATTEMPTS = 8
-"""So many names are tried for one note or memory, should others have them."""
+"""So many names are tried for one note or memory if they are already taken."""
 _SECONDS_KEPT = 1_000
 
 
@@ -47,7 +47,7 @@ class Note:
     :agent:     who wrote it, as in the front matter (not slugged)
     :category:  one of CATEGORIES, or what a foreign writer chose
     :tags:      as given
-    :space_id:  the space it says it belongs to; empty when it does not say
+    :space_id:  the space that it names; empty when it names none
     :body:      everything after the front matter, unchanged
     :extra:     front matter fields this version does not know, in their order
     """
@@ -62,10 +62,10 @@ class Note:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str, name: str | None = None) -> Note:
-        """The note in an object. What its front matter lacks comes from `name` where that is canonical.
+        """The note in an object. Fields that its front matter lacks come from `name` if that is canonical.
 
-        Odd front matter is body. Without any source the timestamp is 1970, the agent `unknown`, the category
-        `observation`. Raises NotText.
+        Odd front matter is body. The defaults are the time 1970, the agent `unknown`, the category `observation`.
+        Raises NotText.
         """
         metadata, body = split(decode(data, path))
         known, extra = _sort_fields(metadata)
@@ -103,11 +103,11 @@ def complete(
     now: datetime,
     previous: Note | None = None,
 ) -> tuple[Note, bytes]:
-    """What somebody wrote under `written_name`, as a note and as the bytes to store.
+    """The note that somebody wrote under `written_name`, and the bytes to store.
 
-    Given front matter is honoured. Missing fields come from `previous` (the same note before this edit), then from the
+    Given front matter is kept. Missing fields come from `previous` (the same note before this edit), then from the
     arguments. A given field that cannot be used is replaced and kept as `{field}_given`. Data that has all required
-    fields is returned as it is, so completing twice changes nothing; only a byte order mark always goes.
+    fields is returned as it is, so completing twice changes nothing; only a byte order mark is always removed.
     `path` is for messages. Raises NotText, TooLarge.
     """
     text = decode(data, path)
@@ -115,10 +115,15 @@ def complete(
     known, extra = _sort_fields(metadata)
     if not all(name in known for name in _REQUIRED):
         fallback = _fallback(written_name, space, agent, now, previous)
-        text, body = _fill_in(text, metadata, known, body, fallback)
-        # Without any given front matter, what is written is the fallback: it need not be read back to be known.
+        try:
+            text = frontmatter.join(_filled(metadata, known, fallback), body)
+        except FrontMatterError:  # with all fields it would be too large to be read back, so it becomes body
+            text, body = frontmatter.join(fallback, text), text
+        # Without given front matter the fallback was written, so it need not be read back.
         known, extra = _sort_fields(frontmatter.split(text)[0] if metadata else fallback)
-    _check_size(body, path)
+    size = len(body.encode())
+    if size > MAX_NOTE_BYTES:
+        raise TooLarge(path=path, detail=f"{size} bytes, and a note takes {MAX_NOTE_BYTES}")
     return Note(body=body, extra=extra, **{"tags": (), "space_id": "", **known}), text.encode()
 
 
@@ -130,48 +135,47 @@ def category_of(written_name: str) -> str:
 
 
 class Order:
-    """In which order one process wrote the notes of a second: the numbers that the digits of their names begin with."""
+    """The order in which one process wrote the notes of a second: a number, with which the digits of a name begin."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, datetime], int] = {}
 
     def next(self, space: str, timestamp: datetime, now: datetime) -> int:
-        """The number of a note of that time that is written now: higher than all before it, until there are no more.
+        """The number of a note with this time that is written now: higher than all before it, up to the highest.
 
-        It is the fraction of the second, so that notes of several processes come in their order as well.
+        It is the fraction of the second if that is higher, so that notes of several processes are in order as well.
         """
         second = timestamp.astimezone(UTC).replace(microsecond=0)
         of_now = now.astimezone(UTC)
         fraction = of_now.microsecond * ORDERS // 1_000_000 if of_now.replace(microsecond=0) == second else 0
-        found = min(max(fraction, self._last.pop((space, second), -1) + 1), ORDERS - 1)
-        self._last[space, second] = found
+        number = min(max(fraction, self._last.pop((space, second), -1) + 1), ORDERS - 1)
+        self._last[space, second] = number
         if len(self._last) > _SECONDS_KEPT:
             del self._last[next(iter(self._last))]
-        return found
+        return number
 
 
 def uid_of(order: int, ending: str) -> str:
-    """The eight digits of a note's name: three that tell notes of one second in their order, and five others."""
+    """The eight digits of a note's name: three for the order of the notes of one second, and five others."""
     return f"{order % ORDERS:03x}{ending}"
 
 
 def order_of(uid: str) -> int:
-    """The number by which the eight digits of a note's name come among those of its second."""
+    """The number in the eight digits of a note's name by which the notes of its second are ordered."""
     return int(uid[:-ENDING_DIGITS], 16)
 
 
 def uid_ending(space: str, written_name: str) -> str:
-    """The last five of a note's digits, which follow from the name it was written under.
+    """The last five digits of a note, which follow from the name it was written under.
 
-    Any mount finds a note by its written name in a listing, and the object's metadata say whether it is the one.
+    So any mount finds a note by its written name in a listing. The metadata of the object confirm the name.
     """
     return uid8(space, written_name)[-ENDING_DIGITS:]
 
 
 def uid8(space: str, written_name: str, attempt: int = 0) -> str:
-    """Eight hexadecimal digits that follow from a written name alone: of a memory, and of the first version's notes.
-
-    `attempt` gives the next choice when one is taken.
+    """Eight hexadecimal digits that follow from a written name alone, for memories. Notes of the first version of
+    livememfs have them too. `attempt` gives further digits when the first are taken.
     """
     source = "\0".join((space, written_name, str(attempt)))
     return hashlib.blake2b(source.encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
@@ -184,7 +188,7 @@ def canonical_name(note: Note, uid: str) -> str:
     return str(NoteName(timestamp, agent_slug(note.agent), category or DEFAULT_CATEGORY, uid))
 
 
-# --- reading what others wrote -----------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------
 
 
 def _sort_fields(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -214,7 +218,7 @@ def _read_field(name: str, value: object) -> object | None:
 
 
 def _fallback(written_name: str, space: str, agent: str, now: datetime, previous: Note | None) -> dict[str, Any]:
-    """The five fields in the order they are written, for whatever the writer left out."""
+    """A value for each of the five fields, in the order in which they are written."""
     agent = (previous.agent if previous else agent).strip() or _UNKNOWN_AGENT
     agent = agent.encode("utf-8", "replace").decode()  # an environment variable may hold bytes that are no text
     return {
@@ -226,21 +230,8 @@ def _fallback(written_name: str, space: str, agent: str, now: datetime, previous
     }
 
 
-def _fill_in(
-    text: str, metadata: Mapping[str, Any], known: Mapping[str, Any], body: str, fallback: Mapping[str, Any]
-) -> tuple[str, str]:
-    """The text with every field, and its body.
-
-    Front matter that would be too large to be read back once it is complete was none: it becomes body.
-    """
-    try:
-        return frontmatter.join(_filled(metadata, known, fallback), body), body
-    except FrontMatterError:
-        return frontmatter.join(fallback, text), text
-
-
 def _filled(metadata: Mapping[str, Any], known: Mapping[str, Any], fallback: Mapping[str, Any]) -> dict[str, Any]:
-    """Given and missing fields as one mapping: the known ones in their order, then the others in theirs."""
+    """All fields as one mapping: those of FIELDS in their order, then the unknown ones in theirs."""
     result: dict[str, Any] = {}
     set_aside: dict[str, Any] = {}
     for name in FIELDS:
@@ -249,9 +240,3 @@ def _filled(metadata: Mapping[str, Any], known: Mapping[str, Any], fallback: Map
         if name not in known and given not in (None, "", [], {}):
             set_aside[f"{name}_given"] = given
     return {**result, **{name: value for name, value in metadata.items() if name not in FIELDS}, **set_aside}
-
-
-def _check_size(body: str, path: str) -> None:
-    size = len(body.encode())
-    if size > MAX_NOTE_BYTES:
-        raise TooLarge(path=path, detail=f"{size} bytes, and a note takes {MAX_NOTE_BYTES}")

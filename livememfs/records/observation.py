@@ -1,8 +1,7 @@
 """An observation: what was learnt from something an agent did (claude-mem 2.3).
 
-Owns its fields, its object `{YYYYMMDD}T{HHMMSS}_{type}_{id8}.md` and how it is read back. A type that is none becomes
-`discovery`. Refuses to fail on a foreign hand's fields: what is odd is left out, what is unknown is kept. Pure; any
-thread.
+Owns its fields, and how its object `{YYYYMMDD}T{HHMMSS}_{type}_{id8}.md` is written and read. An unknown type becomes
+`discovery`. No field makes reading fail: odd values are left out, unknown fields are kept. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -21,18 +20,11 @@ from livememfs.text.times import iso, parse_iso
 
 ObservationType = Literal["bugfix", "feature", "refactor", "decision", "discovery", "change"]
 TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
-ICONS: Mapping[str, str] = {
-    "bugfix": "✗",
-    "feature": "✚",
-    "refactor": "↻",
-    "decision": "⚖",
-    "discovery": "◎",
-    "change": "✎",
-}
-"""One character for each type, of the Basic Multilingual Plane: others are cut in two by some programs."""
+ICONS: Mapping[str, str] = dict(zip(TYPES, "✗✚↻⚖◎✎", strict=True))
+"""One character for each type, of the Basic Multilingual Plane: some programs cut others in two."""
 MAX_ITEMS, MAX_ITEM, MAX_TITLE, MAX_TEXT = 24, 600, 160, 6_000
 LISTED_CHARACTERS, ENTRY_CHARACTERS = 4_000, 5
-"""Of the files it names in one list, and of what stands around each."""
+"""The most characters of one list of files, and the characters that are written around each name."""
 _FIELDS = (
     "id", "session", "project", "agent", "type", "title", "subtitle", "facts", "concepts", "files_read",
     "files_modified", "discovery_tokens", "created_at", "created_at_epoch", "model", "events",
@@ -45,10 +37,10 @@ class Observation:
 
     :id:               eight hexadecimal digits
     :session:          the agent's id of the session
-    :created_at:       when the first event it came from was captured: aware, UTC
-    :discovery_tokens: about what the agent spent to find this out
-    :model:            who observed: a model's name, or `builtin`
-    :events:           the ids of the events it came from
+    :created_at:       when the first of its events was captured: aware, UTC
+    :discovery_tokens: about how many tokens the agent spent to find this out
+    :model:            the name of the model that observed, or `builtin`
+    :events:           the ids of the events that it was made from
     """
 
     id: str
@@ -76,7 +68,7 @@ class Observation:
 
     @property
     def tokens(self) -> int:
-        """About what it costs to read all of it."""
+        """About how many tokens its texts have."""
         return sum(map(tokens, (self.narrative, *self.facts)))
 
     def render(self) -> bytes:
@@ -87,71 +79,60 @@ class Observation:
             "created_at_epoch": int(self.created_at.timestamp() * 1_000),
         }
         metadata |= {name: _listed(getattr(self, name)) for name in ("files_read", "files_modified")}
-        shown = {name: list(found) if isinstance(found := metadata[name], tuple) else found for name in _FIELDS}
-        return frontmatter.join({**shown, **self.extra}, self.narrative).encode("utf-8", "replace")
+        in_order = {name: metadata[name] for name in _FIELDS}
+        return frontmatter.join({**in_order, **self.extra}, self.narrative).encode("utf-8", "replace")
 
     @classmethod
     def parse(cls, data: bytes, *, path: str, name: str) -> Observation:
-        """The observation of an object. NotText."""
+        """The observation in an object. Raises NotText."""
         metadata, body = split(decode(data, path))
         named = keys.MemoryName.parse(name)
-        text = {one: read_text(metadata.get(one)) or "" for one in _FIELDS}
-        lists = {one: _items(read_list_of(metadata.get(one))) for one in _LISTS}
+        text = {field: read_text(metadata.get(field)) or "" for field in _FIELDS}
+        known: dict[str, Any] = {field: text[field] for field in ("session", "subtitle", "project", "agent", "model")}
+        known |= {field: tuple(dict.fromkeys(read_list_of(metadata.get(field)))) for field in _LISTS}
         try:
             made = parse_iso(text["created_at"])
         except ValueError:
             made = named.timestamp if named is not None else datetime.fromtimestamp(0, UTC)
         return cls(
             id=named.uid if named is not None else text["id"],
-            session=text["session"],
             created_at=made,
             type=type_of(text["type"] or (named.type if named is not None else "")),
             title=text["title"] or (body.strip().partition("\n")[0])[:MAX_TITLE],
-            subtitle=text["subtitle"],
             narrative=body,
-            project=text["project"],
-            agent=text["agent"],
             discovery_tokens=int(text["discovery_tokens"]) if text["discovery_tokens"].isdecimal() else 0,
-            model=text["model"],
-            extra={one: value for one, value in metadata.items() if one not in _FIELDS},
-            **lists,
+            extra={field: value for field, value in metadata.items() if field not in _FIELDS},
+            **known,
         )
 
 
 def _listed(names: Sequence[str]) -> list[str]:
-    """Names of files, as many as there is room for beside all else: an object that cannot be written would be asked of
-    the model again and again.
-    """
-    room, found = LISTED_CHARACTERS, list[str]()
+    """As many names of files as there is room for: for an object that cannot be written a model is asked again."""
+    room = LISTED_CHARACTERS
     for number, name in enumerate(names):
         room -= len(name) + ENTRY_CHARACTERS
         if room < 0:
-            return [*found, f"(and {len(names) - number} more)"]
-        found.append(name)
-    return found
+            return [*names[:number], f"(and {len(names) - number} more)"]
+    return list(names)
 
 
 _LISTS = ("facts", "concepts", "files_read", "files_modified", "events")
 
 
 def read_list_of(value: object) -> tuple[str, ...]:
-    """Texts as a list. A text alone is one of them: facts have commas."""
+    """A list of texts. A single text is a list of one, and is not split at commas, because facts have commas."""
     if isinstance(value, str):
         return (value.strip(),) if value.strip() else ()
     return read_list(value) or ()
 
 
-def _items(found: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))
-
-
 def type_of(text: str) -> ObservationType:
-    """The type that a word means; `discovery` for a word that means none (claude-mem 3.5)."""
+    """The type with this name; `discovery` for any other text (claude-mem 3.5)."""
     word = text.strip().lower()
-    return next((one for one in TYPES if one == word), "discovery")
+    return next((kind for kind in TYPES if kind == word), "discovery")
 
 
 def observation_id(session: str, events: Sequence[str], number: int) -> str:
-    """The id of the observation that comes as `number` from these events: the same whenever it is made."""
+    """The id of observation `number` of these events: the same each time it is made."""
     parts = "\0".join((session, str(number), *sorted(events)))
     return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

@@ -1,8 +1,8 @@
 """Rules: the text that says which files a bank has (data model 4.2).
 
-Owns the templates a space can start from, and reading from any rules text which files it plans. Refuses nothing: rules
-are prose for a model, and a text that plans no file we can make out plans none. The templates are read once, when the
-module is imported. Pure otherwise; may be called from any thread.
+Owns the templates for the rules of a new space, and finding the planned files in any rules text. Refuses nothing: rules
+are prose for a model, and may name no file. The templates are read once, at import. Pure otherwise; may be called from
+any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlannedFile:
     """A bank file that the rules ask for.
 
     :name:     relative to `bank/`
-    :headings: what it is to contain, in the rules' order
+    :headings: its contents, in the order of the rules
     """
 
     name: str
@@ -51,26 +51,24 @@ class _Line:
 
 
 def templates() -> dict[str, str]:
-    """The rules a space can start from, by name; `DEFAULT` is among them."""
+    """The templates by name; one of them is `DEFAULT`."""
     return dict(_TEMPLATES)
 
 
 def planned_files(rules_text: str) -> list[PlannedFile]:
-    """The bank files the rules name, in order, each once.
+    """The bank files that the rules name, in order, each once.
 
-    A heading that names a file plans it (`### projectbrief.md`, `## 1. projectbrief.md`), and the bullets below it
-    are what it contains. Where no heading names a file, bullets may (`- journal.md: what happened`), and the bullets
-    indented below are what it contains. Names that could not be bank files are passed over.
+    A heading with a file name plans the file (`### projectbrief.md`, `## 1. projectbrief.md`), and the bullets below it
+    are its contents. If no heading has a file name, bullets plan files (`- journal.md: what happened`), and the bullets
+    indented below are the contents. A name that no bank file can have is ignored.
     """
     lines = list(_lines(rules_text))
-    planned: dict[str, list[str]] = {}
-    _collect_by_headings(lines, planned)
-    if not planned:
-        _collect_by_bullets(lines, planned)
+    planned = _by_headings(lines) or _by_bullets(lines)
     return [PlannedFile(name, tuple(dict.fromkeys(headings))) for name, headings in planned.items()]
 
 
-def _collect_by_headings(lines: list[_Line], planned: dict[str, list[str]]) -> None:
+def _by_headings(lines: list[_Line]) -> dict[str, list[str]]:
+    planned: dict[str, list[str]] = {}
     current: list[str] | None = None
     outermost = 0
     for line in lines:
@@ -81,21 +79,22 @@ def _collect_by_headings(lines: list[_Line], planned: dict[str, list[str]]) -> N
             outermost = line.indent if not current else min(outermost, line.indent)
             if line.indent <= outermost:
                 current.append(_section(line.text))
+    return planned
 
 
-def _collect_by_bullets(lines: list[_Line], planned: dict[str, list[str]]) -> None:
+def _by_bullets(lines: list[_Line]) -> dict[str, list[str]]:
+    planned: dict[str, list[str]] = {}
     current: list[str] | None = None
     indent = 0
     for line in lines:
         name = None if line.level else _file_name(line.text)
-        if line.level:
-            current = None
-        elif name is not None:
+        if name is not None:
             current, indent = planned.setdefault(name, []), line.indent
-        elif current is not None and line.indent > indent:
+        elif current is not None and not line.level and line.indent > indent:
             current.append(_section(line.text))
         else:
             current = None
+    return planned
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -115,18 +114,16 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _file_name(text: str) -> str | None:
-    """The bank file a heading or bullet names, if it could be one."""
-    found = _FILE.search(text)
-    if found is None:
-        return None
+    """The name of a bank file in a heading or bullet."""
+    match = _FILE.search(text)
     try:
-        return check_bank_name(found[1] or found[2])
+        return check_bank_name(match[1] or match[2]) if match is not None else None
     except InvalidName:
         return None
 
 
 def _section(text: str) -> str:
-    """A bullet as a heading: its bold lead, or what stands before its explanation."""
+    """A bullet as a heading: its bold beginning, or the words before its explanation."""
     lead = _LEAD.match(text)
     words = next(filter(None, lead.groups())) if lead else _TAIL.split(text, maxsplit=1)[0]
     return " ".join(words.replace("`", "").replace("**", "").split())[:_SECTION_MAX].rstrip(" .:;,")

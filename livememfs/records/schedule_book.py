@@ -1,14 +1,14 @@
-"""What the hosts of a bucket remember of their scheduled runs: the object `_system/schedule.json`.
+"""The record of scheduled runs that all hosts of a bucket share: the object `_system/schedule.json`.
 
-Owns its form. Refuses nothing when reading: what cannot be understood was never remembered, and a moment that lies far
-ahead was never reached. The worst that costs is a run with nothing to do. Pure; may be called from any thread.
+Owns its form. Refuses nothing when reading: a value that cannot be read, or a moment far in the future, counts as
+missing. At worst this starts a run that has nothing to do. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,11 +24,11 @@ CLOCKS_DIFFER = timedelta(hours=1)
 class Past:
     """The last scheduled run of a space.
 
-    :started:  when a host took it on; what began since then has not ended while `ended` is earlier
+    :started:  when a host began it; while `ended` is earlier, the run has not ended
     :ended:    when a run last ended
-    :served:   hours of the schedule up to this moment need no run any more
-    :why, host, state, tokens: of the run; `state` is empty while it lasts
-    :failures: runs in a row that failed
+    :served:   the hours of the schedule up to this moment need no run any more
+    :why, host, state, tokens: of the run; `state` is empty while the run lasts
+    :failures: how many runs in a row failed
     """
 
     started: datetime | None = None
@@ -55,21 +55,21 @@ class Book:
     digests: Mapping[str, Past] = field(default_factory=dict)
 
     def past(self, space: str, kind: Kind = "consolidation") -> Past:
-        """What is known of a space's runs of a kind."""
+        """The record of a space's runs of one kind."""
         return (self.digests if kind == "digest" else self.spaces).get(space, Past())
 
     def used(self, now: datetime) -> int:
-        """The tokens of this day."""
+        """The tokens used on this day."""
         return self.tokens if self.day == day_of(now) else 0
 
     def with_past(self, space: str, past: Past, kind: Kind = "consolidation") -> Book:
-        """The same with another past of one space."""
+        """The book with a new record of one space."""
         if kind == "digest":
             return replace(self, digests={**self.digests, space: past})
         return replace(self, spaces={**self.spaces, space: past})
 
     def with_tokens(self, tokens: int, now: datetime) -> Book:
-        """The same with so many tokens more on this day."""
+        """The book with more tokens used on this day."""
         return replace(self, day=day_of(now), tokens=self.used(now) + tokens)
 
     def render(self) -> bytes:
@@ -81,17 +81,17 @@ class Book:
 
     @classmethod
     def parse(cls, data: bytes, now: datetime) -> Book:
-        """What an object remembers, as far as it can be understood."""
+        """The book in an object, as far as it can be read."""
         try:
-            found = read_object(data)
+            value = read_object(data)
         except Unreadable:
             return cls()
-        known, digests = _pasts(found.get("spaces"), now), _pasts(found.get("digests"), now)
-        return cls(text(found.get("day")), count(found.get("tokens")), known, digests)
+        spaces, digests = _pasts(value.get("spaces"), now), _pasts(value.get("digests"), now)
+        return cls(text(value.get("day")), count(value.get("tokens")), spaces, digests)
 
 
 def day_of(moment: datetime) -> str:
-    """The day on which tokens are counted: that of UTC, which all hosts agree on."""
+    """The day for which tokens are counted, in UTC, so that it is the same on all hosts."""
     return moment.astimezone(UTC).date().isoformat()
 
 
@@ -99,31 +99,23 @@ def _rendered(pasts: Mapping[str, Past]) -> dict[str, Any]:
     return {space: _values(past) for space, past in sorted(pasts.items())}
 
 
-def _pasts(found: object, now: datetime) -> dict[str, Past]:
-    pasts = found.items() if isinstance(found, dict) else ()
+def _values(past: Past) -> dict[str, Any]:
+    values = asdict(past).items()
+    return {name: iso(value, exact=True) if isinstance(value, datetime) else value for name, value in values}
+
+
+def _pasts(values: object, now: datetime) -> dict[str, Past]:
+    pasts = values.items() if isinstance(values, dict) else ()
     return {space: _past(value, now) for space, value in pasts if isinstance(value, dict)}
 
 
-def _values(past: Past) -> dict[str, Any]:
-    moments = {"started": past.started, "ended": past.ended, "served": past.served}
-    values = {name: iso(moment, exact=True) if moment else None for name, moment in moments.items()}
-    figures = {"why": past.why, "host": past.host, "state": past.state}
-    return {**values, **figures, "tokens": past.tokens, "failures": past.failures}
-
-
 def _past(value: dict[str, Any], now: datetime) -> Past:
-    return Past(
-        started=not_ahead(moment(value.get("started")), now),
-        ended=not_ahead(moment(value.get("ended")), now),
-        served=not_ahead(moment(value.get("served")), now),
-        why=text(value.get("why")),
-        host=text(value.get("host")),
-        state=text(value.get("state")),
-        tokens=count(value.get("tokens")),
-        failures=count(value.get("failures")),
-    )
+    fields: dict[str, Any] = {name: text(value.get(name)) for name in ("why", "host", "state")}
+    fields |= {name: count(value.get(name)) for name in ("tokens", "failures")}
+    fields |= {name: not_ahead(moment(value.get(name)), now) for name in ("started", "ended", "served")}
+    return Past(**fields)
 
 
 def not_ahead(moment: datetime | None, now: datetime) -> datetime | None:
-    """A moment that another clock may have told; None for one that is still to come."""
+    """A moment, if it is not in the future by more than clocks may differ; else None."""
     return moment if moment is not None and moment <= now + CLOCKS_DIFFER else None

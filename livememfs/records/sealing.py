@@ -1,10 +1,9 @@
-"""How a text that somebody wrote becomes a note or a memory of the bucket, by a file or by a call.
+"""How a text that somebody wrote, in a file or by a call, becomes a note or a memory of the bucket.
 
-Owns what is stored of it: its bytes, redacted and with all fields; the names that its object may have; the metadata
-that tells its written name; and which texts say nothing, so that neither a file nor a call makes a note or a memory of
-them. No hash, mode or time is added here: what a mount uploads has a hash, by which the same mount knows it when an
-upload has to be repeated, and what is a file has a time. Refuses what is no text, or too large. Pure; any thread, and a
-large text is better not redacted on the trio thread.
+Owns what is stored: the bytes, redacted and with all fields; the names that the object may have; the metadata with its
+written name; and which texts are empty, so that no note or memory is made from them. Adds no hash, mode or time: the
+mount adds a hash when it uploads, by which it recognises its own upload, and a file has its own time. Refuses what is
+no text, or too large. Pure; any thread, but a large text should not be redacted on the trio thread.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from livememfs.text.privacy import redaction as privacy
 
 @dataclass(frozen=True)
 class Former:
-    """The version that a text replaces: the name of its object, and its bytes."""
+    """The version that is replaced: the name of its object, and its bytes."""
 
     name: str
     data: bytes
@@ -32,12 +31,12 @@ class Former:
 
 @dataclass(frozen=True)
 class Sealed:
-    """A completed text.
+    """A sealed text.
 
     :data:     the bytes to store
-    :named:    the canonical name that goes with eight digits
+    :named:    gives the canonical name with eight digits
     :at:       the time of a note; None for a memory
-    :replaced: the kinds of what was private in the text, in its name or in its author's name
+    :replaced: the kinds of private text that were in the text, in its name or in its author's name
     """
 
     data: bytes
@@ -47,7 +46,7 @@ class Sealed:
 
 
 class Form(ABC):
-    """What is made of the texts in one folder of a space. `folder` is its name, `noun` what people call one of them."""
+    """What the texts in one folder of a space become. `folder` is its name, `noun` the word for one of them."""
 
     folder: str
     noun: str
@@ -64,32 +63,32 @@ class Form(ABC):
         now: datetime,
         former: Former | None = None,
     ) -> Sealed:
-        """What is stored of `raw`. `written_name` is empty for what has no name; `path` is for messages.
+        """Seal `raw`. `written_name` is empty for a text without a name; `path` is for messages.
 
         Raises NotText, TooLarge.
         """
-        data, found = privacy.redact_file(raw)
+        data, kinds = privacy.redact_file(raw)
         author = redacted_name(agent)
         sealed = self._completed(data, path, written_name, space, author.text, now, former)
-        return replace(sealed, replaced=tuple(sorted({*found, *author.found, *redacted_name(written_name).found})))
+        return replace(sealed, replaced=tuple(sorted({*kinds, *author.found, *redacted_name(written_name).found})))
 
     @abstractmethod
     def _completed(
         self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
     ) -> Sealed:
-        """See `seal`; nothing private is left in `data` and `agent`."""
+        """As `seal`; `data` and `agent` are redacted already."""
 
     @abstractmethod
     def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
-        """The eight digits that go with a written name, the next choice when one is taken; `order` is of notes."""
+        """The eight digits for a written name, then further choices if they are taken; only notes have an `order`."""
 
-    @abstractmethod
     def endings(self, space: str, written_name: str) -> list[str]:
-        """In what the eight digits end of what was written under a name."""
+        """The endings of the eight digits that a text with this written name may have."""
+        return list(self.uids(space, written_name))
 
-    @abstractmethod
     def renewed(self, name: str, sealed: Sealed) -> str:
-        """The name of the object after its next version."""
+        """The name of the object with its next version. A note keeps its first name."""
+        return name
 
     def uid_of(self, name: str) -> str:
         """The eight digits in a canonical name; empty for any other."""
@@ -103,7 +102,7 @@ class Form(ABC):
         return str(replace(parsed, uid=uid))
 
     def name_meta(self, written_name: str) -> dict[str, str]:
-        """The metadata that tells other mounts the written name. A private name is known to its own mount alone."""
+        """The metadata with the written name, for other mounts. A private name stays on its own mount."""
         kept = written_name and not self.uid_of(written_name) and is_public(written_name)
         return {META_NAME: written_name} if kept else {}
 
@@ -128,13 +127,9 @@ class NoteForm(Form):
         return (note.uid_of(order + attempt, ending) for attempt in range(note.UID_ATTEMPTS))
 
     def endings(self, space: str, written_name: str) -> list[str]:
-        """See `Form.endings`. The first version of livememfs tried other digits where the first were taken."""
+        """See `Form.endings`. The first version of livememfs used other digits where the first were taken."""
         old = (note.uid8(space, written_name, attempt) for attempt in range(1, note.UID_ATTEMPTS))
         return [note.uid_ending(space, written_name), *old]
-
-    def renewed(self, name: str, sealed: Sealed) -> str:
-        """See `Form.renewed`. A note keeps the name it was first given."""
-        return name
 
 
 class MemoryForm(Form):
@@ -162,12 +157,8 @@ class MemoryForm(Form):
         """See `Form.uids`."""
         return (note.uid8(f"{space}/{self.folder}", written_name, attempt) for attempt in range(note.UID_ATTEMPTS))
 
-    def endings(self, space: str, written_name: str) -> list[str]:
-        """See `Form.endings`."""
-        return list(self.uids(space, written_name))
-
     def renewed(self, name: str, sealed: Sealed) -> str:
-        """See `Form.renewed`. A memory keeps its name, but for how long it lasts."""
+        """See `Form.renewed`. A memory keeps its name, except for its end."""
         parsed = keys.MemoryName.parse(name)
         wanted = keys.MemoryName.parse(sealed.named(parsed.uid)) if parsed is not None else None
         if parsed is None or wanted is None:
@@ -176,21 +167,21 @@ class MemoryForm(Form):
 
 
 def says_nothing(raw: bytes) -> bool:
-    """Whether there is not a word after the front matter: of such a text neither a note nor a memory is made."""
+    """Whether there is no text behind the front matter: no note or memory is made from that."""
     try:
         text = fields.decode(raw, "").rstrip()
     except NotText:
-        return False  # whoever seals it hears why it cannot be stored
-    # Front matter is read only where it may be all that there is: it takes long, and whoever seals the text reads it.
+        return False  # `seal` raises the reason why it cannot be stored
+    # Front matter is slow to read, so it is read only where nothing may stand behind it. `seal` reads it again.
     return not text or (text.endswith("---") and not fields.split(text)[1])
 
 
 @lru_cache(1_024)
 def redacted_name(name: str) -> privacy.Redacted:
-    """What of a name may be kept. The same few are asked for again and again."""
+    """A name, redacted. It is cached, because the same few names come again and again."""
     return privacy.redact(name)
 
 
 def is_public(name: str) -> bool:
-    """Whether a name may be kept as it is."""
+    """Whether a name has nothing private."""
     return not redacted_name(name).found

@@ -1,7 +1,7 @@
 """A session of an agent: `session.json`, the prompts beside it, and `summary.md` (claude-mem 2.1, 2.2, 2.4).
 
-Owns the form of the three objects. Fields and lines of other hands are kept. Refuses to know how a session is captured.
-Pure; any thread.
+Owns the form of the three objects. Unknown fields and lines are kept. Does not know how a session is captured. Pure;
+any thread.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from itertools import islice
+from operator import add
 from typing import Any, Literal
 
 from livememfs.records.event import Event
@@ -23,39 +25,39 @@ from livememfs.text.times import iso, parse_iso
 Status = Literal["active", "completed"]
 
 LAST_KEPT = 64
-"""Ids of observations that a session remembers: what the observer is reminded of, and what a summary is made of."""
+"""So many observations a session lists. The observer's prompt and the summary are made from these."""
 SUMMARY_FIELDS = ("request", "investigated", "learned", "completed", "next_steps")
 _HEADING = re.compile(rf"^## ({'|'.join(SUMMARY_FIELDS).replace('_', ' ')})[ \t]*$", re.MULTILINE | re.IGNORECASE)
-"""Ours alone: what a model says may have headings of its own."""
+"""Only these headings: the texts of a model may have others."""
 
 
 @dataclass(frozen=True)
 class Meter:
-    """What observing a session has cost."""
+    """The cost of observing a session."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     def plus(self, other: Meter) -> Meter:
-        """Both together."""
-        return Meter(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Meter)))
+        """The sum of both."""
+        return Meter(*map(add, astuple(self), astuple(other)))
 
     @property
     def tokens(self) -> int:
-        """In and out."""
+        """The tokens in and out."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True)
 class Session:
-    """What `session.json` says.
+    """The content of `session.json`.
 
     :id:           the agent's id of it
-    :source:       why it began last: startup, resume, clear, compact
+    :source:       why it last began: startup, resume, clear, compact
     :observed:     tool events that are in observations; `skipped`: those that are not
     :observations: names of the objects, the last LAST_KEPT
-    :summed_up:    how many tool events there were when `summary.md` was written last
+    :summed_up:    how many tool events there were when `summary.md` was last written
     """
 
     id: str
@@ -76,7 +78,7 @@ class Session:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def with_observations(self, names: Iterable[str]) -> Session:
-        """The same, with more observations."""
+        """The session with more observations."""
         return replace(self, observations=tuple(dict.fromkeys((*self.observations, *names)))[-LAST_KEPT:])
 
     def render(self) -> bytes:
@@ -95,14 +97,14 @@ class Session:
             "observations": list(self.observations),
             "summed_up": self.summed_up,
             "model": self.model,
-            "meter": {**{one.name: getattr(self.meter, one.name) for one in fields(Meter)}},
+            "meter": asdict(self.meter),
             **self.extra,
         }
         return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")
 
     @classmethod
     def parse(cls, data: bytes, *, space: str, session: str, now: datetime) -> Session:
-        """The session of an object; a new one for what is none. A field that is odd is as if it were not there."""
+        """The session in an object; a new one if it cannot be read. An odd field counts as missing."""
         try:
             value = read_object(data)
         except Unreadable:
@@ -120,8 +122,8 @@ class Session:
             skipped=_number(events, "skipped"),
             observations=tuple(map(text, names))[-LAST_KEPT:] if isinstance(names, list) else (),
             summed_up=_number(value, "summed_up"),
-            meter=Meter(*(_number(meter, one.name) for one in fields(Meter))),
-            extra={name: one for name, one in value.items() if name not in _OURS},
+            meter=Meter(*(_number(meter, each.name) for each in fields(Meter))),
+            extra={name: each for name, each in value.items() if name not in _OURS},
         )
 
 
@@ -129,43 +131,35 @@ def _number(value: object, name: str) -> int:
     return count(value.get(name)) if isinstance(value, dict) else 0
 
 
-_OURS = frozenset(
-    {
-        "session_id", "space", "agent", "project", "source", "status", "created_at", "updated_at", "prompts", "events",
-        "observations", "summed_up", "model", "meter",
-    }
-)  # fmt: skip
+_OURS = frozenset((
+    "session_id", "space", "agent", "project", "source", "status", "created_at", "updated_at", "prompts", "events",
+    "observations", "summed_up", "model", "meter",
+))  # fmt: skip
 
 
 # --- prompts ----------------------------------------------------------------------------------------------------
 
 
 def with_prompts(data: bytes, events: Iterable[Event]) -> bytes:
-    """The lines of `prompts.ndjson` and one more for each prompt; what is there stays as it is."""
-    lines = [
-        json.dumps({"at": iso(one.at), "id": one.id, "prompt": one.text}, ensure_ascii=False) + "\n" for one in events
-    ]
+    """The lines of `prompts.ndjson`, unchanged, and one more for each prompt."""
+    values = ({"at": iso(event.at), "id": event.id, "prompt": event.text} for event in events)
+    lines = "".join(f"{json.dumps(value, ensure_ascii=False)}\n" for value in values)
     missing = b"\n" if data and not data.endswith(b"\n") else b""
-    return data + missing + "".join(lines).encode("utf-8", "replace")
+    return data + missing + lines.encode("utf-8", "replace")
 
 
 def last_prompts(data: bytes, most: int) -> list[str]:
-    """What was asked last, in the order in which it was."""
-    found: list[str] = []
-    for _, asked in prompts_in(reversed(data.split(b"\n"))):
-        found.append(asked)
-        if len(found) == most:
-            break
-    return found[::-1]
+    """The last prompts, the oldest first."""
+    return [prompt for _, prompt in islice(prompts_in(reversed(data.split(b"\n"))), most)][::-1]
 
 
 def prompts_in(lines: Iterable[bytes]) -> Iterator[tuple[datetime | None, str]]:
-    """When something was asked, and what. A line that cannot be read is passed over."""
+    """The time and the text of each prompt. A line that cannot be read is ignored."""
     for line in lines:
         with suppress(Unreadable):
             value = read_object(line)
-            if (asked := text(value.get("prompt"))).strip():
-                yield moment(value.get("at")), asked
+            if (prompt := text(value.get("prompt"))).strip():
+                yield moment(value.get("at")), prompt
 
 
 # --- the summary ------------------------------------------------------------------------------------------------
@@ -173,7 +167,7 @@ def prompts_in(lines: Iterable[bytes]) -> Iterator[tuple[datetime | None, str]]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a session came to. A field that nobody can tell is empty."""
+    """The summary of a session. An unknown field is empty."""
 
     session: str
     created_at: datetime
@@ -186,7 +180,7 @@ class Summary:
     model: str = ""
 
     def render(self) -> bytes:
-        """The object: front matter, and a heading for each field that says something."""
+        """The object: front matter, and a heading for each field that is not empty."""
         parts = [
             f"## {name.replace('_', ' ').capitalize()}\n\n{getattr(self, name)}\n"
             for name in SUMMARY_FIELDS
@@ -197,17 +191,15 @@ class Summary:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str) -> Summary:
-        """The summary of an object. NotText."""
+        """The summary in an object. Raises NotText."""
         metadata, body = split(decode(data, path))
         pieces = _HEADING.split(body)
-        said = {
-            heading.strip().lower().replace(" ", "_"): text.strip()
-            for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)
-        }
+        names = (heading.strip().lower().replace(" ", "_") for heading in pieces[1::2])
+        texts = dict(zip(names, map(str.strip, pieces[2::2]), strict=True))
         try:
             made = parse_iso(read_text(metadata.get("created_at")) or "")
         except ValueError:
             made = datetime.fromtimestamp(0, UTC)
-        known = {name: said.get(name, "") for name in SUMMARY_FIELDS}
+        known = {name: texts.get(name, "") for name in SUMMARY_FIELDS}
         about = {name: read_text(metadata.get(name)) or "" for name in ("session", "project", "model")}
         return cls(created_at=made, **about, **known)

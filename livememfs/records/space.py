@@ -1,7 +1,7 @@
-"""A space's own two records: `_meta.json` (data model 4.1) and `_synthesis.md` (data model 4.3).
+"""The two records of a space: `_meta.json` (data model 4.1) and `_synthesis.md` (data model 4.3).
 
-Owns their fields and their exact form. Refuses a `_meta.json` that is not one; reads any synthesis that is text.
-Fields this version does not know are kept. Pure; may be called from any thread.
+Owns their fields and their exact form. Refuses a `_meta.json` of another form; reads any synthesis that is text.
+Unknown fields are kept. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -15,27 +15,26 @@ from typing import Any
 from livememfs.errors import NotText
 from livememfs.records import keys
 from livememfs.text import frontmatter
+from livememfs.text.fields import split
 from livememfs.text.foreign import count, moment, read_object, take
 from livememfs.text.times import iso, parse_iso
-
-__all__ = ["Meta", "Synthesis", "iso", "parse_iso", "parse_synthesis", "render_synthesis"]
 
 LEDGER_FIELD = "livememfs_ledger"
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What `_meta.json` says of a space.
+    """The content of `_meta.json`.
 
-    :space_id:              the space's name
+    :space_id:              the name of the space
     :description:           one line, for people
     :owner:                 who created it
     :created_at:            aware, UTC
     :last_consolidation:    aware, UTC; None before the first
-    :consolidation_count:   consolidations that stand, of whatever program
-    :total_notes_processed: notes those runs took in
+    :consolidation_count:   consolidations that were not undone, of any program
+    :total_notes_processed: the notes that those runs read
     :version:               of this record's form
-    :ledger:                number of the last run that wrote this record, of livememfs; 0 when the record does not say
+    :ledger:                number of the last run of livememfs that wrote this record; 0 when the record does not say
     :extra:                 fields this version does not know, in their order
     """
 
@@ -52,7 +51,7 @@ class Meta:
 
     @classmethod
     def parse(cls, data: bytes) -> Meta:
-        """The record in an object. Raises ValueError, with the field at fault, on anything that is not one."""
+        """The record in an object. Raises ValueError, with the field at fault, for any other object."""
         fields = read_object(data)
         last = take(fields, "last_consolidation", str, "")
         return cls(
@@ -69,7 +68,7 @@ class Meta:
         )
 
     def render(self) -> bytes:
-        """The object of this record: indented JSON in the data model's key order, with a line end."""
+        """The object: indented JSON with a line end, its keys in the order of the data model."""
         last = self.last_consolidation
         fields = {
             "space_id": self.space_id,
@@ -84,16 +83,16 @@ class Meta:
             **self.extra,
         }
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-        return text.encode("utf-8", "backslashreplace")  # a lone surrogate goes back to the escape it came from
+        return text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its escape again
 
     @property
     def distil(self) -> tuple[str, ...]:
-        """Which runs take notes out of `live/`, where the record says so."""
+        """Which runs remove notes from `live/`, if the record says so."""
         given = self.extra.get("distil")
-        return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
+        return tuple(kind for kind in given if isinstance(kind, str)) if isinstance(given, list) else ()
 
     def after_run(self, now: datetime, notes: int, ledger: int = 0) -> Meta:
-        """This record after one more consolidation, which took in `notes` notes; `ledger` is its number there."""
+        """This record after one more consolidation, which read `notes` notes; `ledger` is its number there."""
         return replace(
             self,
             last_consolidation=now.astimezone(UTC).replace(microsecond=0),
@@ -103,7 +102,7 @@ class Meta:
         )
 
     def with_figures(self, other: Meta, ledger: int) -> Meta:
-        """This record with the figures of another; run `ledger` is the one that writes it."""
+        """This record with the figures of another. It is written by run `ledger`."""
         return replace(
             self,
             last_consolidation=other.last_consolidation,
@@ -115,11 +114,11 @@ class Meta:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """The residual synthesis of the last consolidation.
+    """The synthesis of the last consolidation.
 
     :consolidated_at: aware, UTC; None when the file does not say
     :notes_processed: in that run
-    :number:          which consolidation that was, from 1; 0 when the file does not say
+    :number:          the number of that consolidation, from 1; 0 when the file does not say
     :body:            Markdown, unchanged
     """
 
@@ -140,15 +139,12 @@ def render_synthesis(body: str, consolidated_at: datetime, notes_processed: int,
 
 
 def parse_synthesis(data: bytes) -> Synthesis:
-    """The synthesis in an object, as far as it can be read: odd front matter is body. Raises NotText."""
+    """The synthesis in an object; odd front matter is body. Raises NotText."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NotText(path=keys.SYNTHESIS, detail=f"at offset {error.start}") from error
-    try:
-        metadata, body = frontmatter.split(text)
-    except frontmatter.FrontMatterError:
-        metadata, body = {}, text
+    metadata, body = split(text)
     return Synthesis(
         consolidated_at=moment(metadata.get("consolidated_at")),
         notes_processed=count(metadata.get("notes_processed")),

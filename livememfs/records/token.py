@@ -1,8 +1,8 @@
 """The registry of tokens, `_system/tokens.json` (data model 3.1), and the tokens in it.
 
-Owns the form of the record and what a token is worth at a moment. A secret is known by its SHA-256 alone, and compared
-in constant time. What cannot be understood opens nothing: an expiry that is no time has passed, an entry that is none
-is kept as it is and never matches. Pure but for the system's random numbers in `new_secret`; any thread.
+Owns the form of the record, and whether a token is valid at a moment. Only the SHA-256 of a secret is stored, and it is
+compared in constant time. Odd values give no access: an expiry that is no time counts as past, and an entry that is no
+token is kept and never matches. Pure, except for the system's random numbers in `new_secret`; any thread.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from livememfs.text.foreign import Unreadable, moment, read_object
 from livememfs.text.times import iso
 
 PREFIX = "lm_"
-"""How the secret of a token begins, so that it is known for one wherever it turns up."""
+"""How the secret of a token begins, so that it is recognised wherever it stands."""
 SECRET_BYTES = 32
 HASH = "sha256:"
 LEAST_HASH = 8
-"""Digits of a hash that are enough to mean a token."""
+"""The fewest digits of a hash that can name a token."""
 MAX_NAME = 100
 MAX_SECRET = 512
 
@@ -35,12 +35,12 @@ _FIELDS = ("hash", "name", "permissions", "space_ids", "created_at", "expires_at
 
 
 def new_secret() -> str:
-    """What the holder of a new token is given, once."""
+    """The secret of a new token, which its holder sees once."""
     return PREFIX + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def hash_of(secret: str) -> str:
-    """By what a secret is known."""
+    """The hash that is stored for a secret."""
     return HASH + hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -49,8 +49,8 @@ class Token:
     """One token.
 
     :hash:         `sha256:` and 64 hexadecimal digits
-    :permissions:  of read, write, admin; anything else in it gives nothing
-    :spaces:       those it is for; empty: all
+    :permissions:  of read, write, admin; any other gives nothing
+    :spaces:       the spaces it is for; empty: all
     :created_at:   aware, UTC; None when the record does not say
     :expires_at:   None: never
     :last_used_at: to the minute; None: never
@@ -69,7 +69,7 @@ class Token:
 
     @classmethod
     def parse(cls, value: object) -> Token:
-        """An entry of the registry. Raises ValueError for one that is none."""
+        """The token in an entry of the registry. Raises ValueError for any other entry."""
         if not isinstance(value, Mapping):
             raise ValueError("a token is an object")
         digest, name = value.get("hash"), value.get("name", "")
@@ -84,7 +84,7 @@ class Token:
             _end(value.get("expires_at")),
             moment(value.get("last_used_at")),
             value.get("revoked", False) is not False,
-            {name: one for name, one in value.items() if name not in _FIELDS},
+            {name: each for name, each in value.items() if name not in _FIELDS},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Token:
         }
 
     def state(self, now: datetime) -> State:
-        """What it is worth."""
+        """Whether it is valid, and why not."""
         if self.revoked:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
@@ -112,7 +112,7 @@ class Token:
         return Access(self.name, frozenset(self.permissions) & frozenset(PERMISSIONS), self.spaces)
 
     def is_meant(self, which: str) -> bool:
-        """Whether somebody who names a token means this one: by its name, secret, hash, or the beginning of that."""
+        """Whether `which` names this token: it is its name, its secret, its hash, or the beginning of its hash."""
         if which.startswith(PREFIX):
             return hmac.compare_digest(self.hash, hash_of(which))
         digits = which.removeprefix(HASH).lower()
@@ -121,7 +121,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Registry:
-    """All tokens. `others` are entries that are none, kept as they were; `extra` are fields beside the tokens."""
+    """All tokens. `others` are entries that are no tokens, unchanged; `extra` are the fields beside the tokens."""
 
     tokens: tuple[Token, ...] = ()
     others: tuple[Any, ...] = ()
@@ -130,7 +130,7 @@ class Registry:
 
     @classmethod
     def parse(cls, data: bytes) -> Registry:
-        """The registry in an object. Raises Unreadable for anything that is none: nobody may write over that."""
+        """The registry in an object. Raises Unreadable for any other object, which must not be overwritten."""
         value = read_object(data)
         if not isinstance(value.get("tokens", []), list):
             raise Unreadable("it is no registry of tokens")
@@ -141,7 +141,7 @@ class Registry:
             except ValueError:
                 others.append(entry)
         version = value.get("version", 1)
-        extra = {name: one for name, one in value.items() if name not in ("version", "tokens")}
+        extra = {name: each for name, each in value.items() if name not in ("version", "tokens")}
         return cls(tuple(tokens), tuple(others), version if isinstance(version, int) else 1, extra)
 
     def render(self) -> bytes:
@@ -151,41 +151,38 @@ class Registry:
         return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
     def find(self, secret: str) -> Token | None:
-        """The token of a secret, whatever it is worth. Every entry is compared, so time tells nothing."""
+        """The token of a secret, valid or not. Every entry is compared, so that the time taken reveals nothing."""
         digest = hash_of(secret[:MAX_SECRET])
-        found = None
-        for token in self.tokens:
-            if hmac.compare_digest(token.hash, digest):
-                found = token
-        return found
+        matching = [token for token in self.tokens if hmac.compare_digest(token.hash, digest)]
+        return matching[-1] if matching else None
 
     def meant(self, which: str) -> list[Token]:
-        """The tokens that somebody means."""
+        """The tokens that `which` names (see `Token.is_meant`)."""
         return [token for token in self.tokens if token.is_meant(which)]
 
     def changed(self, token: Token) -> Registry:
-        """With a token in place of the one of the same hash."""
-        return replace(self, tokens=tuple(token if one.hash == token.hash else one for one in self.tokens))
+        """The registry with a token in place of the one with the same hash."""
+        return replace(self, tokens=tuple(token if each.hash == token.hash else each for each in self.tokens))
 
     def without(self, gone: Sequence[Token]) -> Registry:
-        """Without some."""
+        """The registry without these tokens."""
         hashes = {token.hash for token in gone}
-        return replace(self, tokens=tuple(one for one in self.tokens if one.hash not in hashes))
+        return replace(self, tokens=tuple(each for each in self.tokens if each.hash not in hashes))
 
 
 def _strings(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _spaces(value: object) -> tuple[str, ...]:
-    """The spaces of a token. Only a list that is empty, or none at all, means all: what is odd must not open more."""
+    """The spaces of a token. Only an empty list or null means all; an odd value must not give access to more."""
     if value is None or value == []:
         return ()
     return _strings(value) or ("",)
 
 
 def _end(value: object) -> datetime | None:
-    """When it expires; long ago when the record says something that is no time."""
+    """When it expires; 1970 when the record has a value that is no time."""
     return None if value is None else moment(value) or datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -1,7 +1,7 @@
 """A turn of a conversation as a hook writes it: JSON, or plain text.
 
-Owns reading it. Several JSON objects, or several lines of text, are one turn: that is how messages that come in quick
-succession are taken together (spacebot-memory-v2 3.3). Refuses what is not UTF-8 (NotText) and JSON that is no turn
+Owns reading it. Several JSON objects, or several lines of text, are one turn, so that messages in quick succession are
+answered together (spacebot-memory-v2 3.3). Refuses bytes that are not UTF-8 (NotText) and JSON of another form
 (BadRequest). Pure; any thread.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,16 +18,16 @@ from livememfs.errors import BadRequest, NotText
 ADVICE = 'write {"message": "..."}, or plain text'
 FIELDS = ("session", "message", "source", "channel_id", "format")
 _HALF = re.compile("[\ud800-\udfff]")
-"""Half a character, as JSON can spell one: nothing can store or look up what has it."""
+"""A lone surrogate, as JSON can have one: a text with it can be neither stored nor searched."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What was said.
+    """One turn.
 
-    :session: whose conversation; empty when the writer did not say
-    :source:  `system` for what no user said
-    :channel: where
+    :session: the conversation; empty when the writer did not say
+    :source:  `system` for a message that is not a user's
+    :channel: where the message was written
     :json:    whether the answer is to be JSON
     """
 
@@ -37,12 +38,12 @@ class Turn:
     json: bool = False
 
     def of(self, session: str) -> Turn:
-        """The same turn, of this session if it has none."""
+        """The turn, with this session if it has none."""
         return self if self.session else replace(self, session=session)
 
     @classmethod
     def parse(cls, data: bytes, *, path: str) -> Turn:
-        """The turn in a request. NotText, BadRequest."""
+        """The turn in a request. Raises NotText, BadRequest."""
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -54,23 +55,23 @@ class Turn:
 
 def _from_json(text: str, path: str) -> Turn:
     objects = _objects(text, path)
-    for one in objects:
-        unknown = [name for name in one if name not in FIELDS]
-        wrong = [name for name in FIELDS if not isinstance(one.get(name, ""), str | None)]
-        if unknown or wrong or "message" not in one:
+    for each in objects:
+        unknown = [name for name in each if name not in FIELDS]
+        wrong = [name for name in FIELDS if not isinstance(each.get(name, ""), str | None)]
+        if unknown or wrong or "message" not in each:
             what = f"unknown: {', '.join(unknown)}" if unknown else f"no text: {', '.join(wrong) or 'message'}"
             raise BadRequest(path=path, detail=f"a request has the texts {', '.join(FIELDS)}; {what}", advice=ADVICE)
-    said = [one for one in objects if one.get("source") != "system"] or objects
-    last = {name: next((one[name] for one in reversed(said) if one.get(name)), "") for name in FIELDS}
+    messages = [each for each in objects if each.get("source") != "system"] or objects
+    last = {name: next((each[name] for each in reversed(messages) if each.get(name)), "") for name in FIELDS}
     if last["format"] not in ("", "json", "text"):
         raise BadRequest(path=path, detail="format is json or text")
     session, source, channel = (_whole(last[name]) for name in ("session", "source", "channel_id"))
-    return Turn(_joined(one["message"] or "" for one in said), session, source, channel, last["format"] == "json")
+    return Turn(_joined(each["message"] for each in messages), session, source, channel, last["format"] == "json")
 
 
 def _objects(text: str, path: str) -> list[dict[str, Any]]:
-    """JSON objects, one after the other."""
-    decoder, found, at = json.JSONDecoder(), list[dict[str, Any]](), 0
+    """The JSON objects of a text, one after the other."""
+    decoder, objects, at = json.JSONDecoder(), list[dict[str, Any]](), 0
     while at < len(text):
         if text[at].isspace():
             at += 1
@@ -78,15 +79,15 @@ def _objects(text: str, path: str) -> list[dict[str, Any]]:
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(path=path, detail=f"the request begins as JSON and is none: {error}") from None
+            raise BadRequest(path=path, detail=f"the request begins like JSON but is no JSON: {error}") from None
         if not isinstance(value, dict):
             raise BadRequest(path=path, detail="a request is a JSON object, or text")
-        found.append(value)
-    return found
+        objects.append(value)
+    return objects
 
 
-def _joined(messages: Any) -> str:
-    """Messages as one text, their own lines in it."""
+def _joined(messages: Iterable[str | None]) -> str:
+    """All messages as one text on one line."""
     return _whole(" ".join(" ".join(message.split("\n")) for message in messages if message).strip())
 
 

@@ -17,14 +17,17 @@ from livememfs.errors import BadRequest, NotFound, ObjectMissing
 from livememfs.memories.parameters import Parameter
 from livememfs.records import keys
 from livememfs.runs.options import RunOptions
-from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, ToolCall, Toolset, check_path
 from livememfs.spaces import making as spaces
 from livememfs.spaces.objects import content, decode_text
 from livememfs.store.base import ObjectInfo
 from livememfs.text.size import Budget, first_lines, lines_of
 from livememfs.text.times import iso
 
+TOOLS = Toolset()
 
+
+@TOOLS.add("List bank files.", SPACE, returns={"files": "array"}, core=True)
 async def bank_list(call: ToolCall, space_id: str) -> Answered:
     """The bank's files without their text."""
     files = [
@@ -34,6 +37,14 @@ async def bank_list(call: ToolCall, space_id: str) -> Answered:
     return {"files": files}
 
 
+@TOOLS.add(
+    "Read one bank file: what is settled.",
+    SPACE,
+    Parameter("filename", required=True, longest=LONGEST_PATH),
+    Parameter("from_line", kind="integer", least=1),
+    returns={"content": "string", "next_line": "integer"},
+    core=True,
+)
 async def bank_read(call: ToolCall, space_id: str, filename: str, from_line: int = 1) -> Answered:
     """One file of the bank, or as much of it as fits; the rest begins at `next_line`."""
     info, text = await bank_file(call, space_id, filename)
@@ -62,6 +73,7 @@ async def bank_file(call: ToolCall, space: str, filename: str) -> tuple[ObjectIn
     return stored.info, decode_text(stored.data, key)
 
 
+@TOOLS.add("Read all bank files.", SPACE, returns={"files": "array", "left_out": "array"})
 async def bank_read_all(call: ToolCall, space_id: str) -> Answered:
     """All files of the bank that fit."""
     items = await _bank(call, space_id)
@@ -102,6 +114,17 @@ def _modified(item: ObjectInfo) -> str:
     return iso(datetime.fromtimestamp(item.modified_ns // 1_000_000_000, UTC))
 
 
+@TOOLS.add(
+    "Fold the notes into the bank with the LLM.",
+    SPACE,
+    Parameter("agent", "only its notes"),
+    Parameter("dry_run", "only show the diff", "boolean"),
+    Parameter("max_notes", kind="integer", least=1),
+    returns={"state": "string"},
+    needs="write",
+    effect="changes",
+    core=True,
+)
 async def bank_consolidate(
     call: ToolCall, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
 ) -> Answered:
@@ -117,36 +140,3 @@ async def bank_consolidate(
             await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
     diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
     return {**outcome, **({"diff": diff} if diff is not None else {})}
-
-
-TOOLS = (
-    McpTool("bank_list", "List bank files.", (SPACE,), {"files": "array"}, bank_list, core=True),
-    McpTool(
-        "bank_read",
-        "Read one bank file: what is settled.",
-        (
-            SPACE,
-            Parameter("filename", required=True, longest=LONGEST_PATH),
-            Parameter("from_line", kind="integer", least=1),
-        ),
-        {"content": "string", "next_line": "integer"},
-        bank_read,
-        core=True,
-    ),
-    McpTool("bank_read_all", "Read all bank files.", (SPACE,), {"files": "array", "left_out": "array"}, bank_read_all),
-    McpTool(
-        "bank_consolidate",
-        "Fold the notes into the bank with the LLM.",
-        (
-            SPACE,
-            Parameter("agent", "only its notes"),
-            Parameter("dry_run", "only show the diff", "boolean"),
-            Parameter("max_notes", kind="integer", least=1),
-        ),
-        {"state": "string"},
-        bank_consolidate,
-        needs="write",
-        effect="changes",
-        core=True,
-    ),
-)

@@ -18,24 +18,33 @@ from livememfs.memories.parameters import Parameter
 from livememfs.records.access import PERMISSIONS, Permission
 from livememfs.records.token import Token
 from livememfs.runs.undo.restore import restore_backup
-from livememfs.serve.space_tools import archive
-from livememfs.serve.toolbox import LONGEST_PATH, Answered, McpTool, ToolCall, check_path, check_space
+from livememfs.serve.space_tools import CONFIRM, archive
+from livememfs.serve.toolbox import LONGEST_PATH, SPACE, Answered, McpTool, ToolCall, Toolset, check_path, check_space
 from livememfs.spaces import backups
 from livememfs.text.times import iso
 
 HEALTH_SECONDS = 10.0
 MOST_DAYS = 36_500
+_BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True, longest=LONGEST_PATH)
+_SPACES = Parameter("space_ids", "none: all", "array")
+_WHICH = Parameter("token", "name or hash", required=True)
+_SPACE = Parameter("space_id")
+_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS, required=True)
+_NEW_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS)
+TOOLS = Toolset()
 
 
 # --- backups -------------------------------------------------------------------------------------------------------
 
 
+@TOOLS.add("Back a space up.", SPACE, returns={"backup_id": "string"}, needs="write", effect="adds")
 async def backup_create(call: ToolCall, space_id: str) -> Answered:
     """Copy a space into a backup."""
     made = await backups.create(call.replica, call.clock, space_id, automatic=False)
     return {"backup_id": f"{space_id}/{made.stamp}", "objects": made.objects, "bytes": made.bytes}
 
 
+@TOOLS.add("List backups.", _SPACE, returns={"backups": "array"})
 async def backup_list(call: ToolCall, space_id: str = "") -> Answered:
     """The backups of one space or of all spaces that the caller sees, the oldest first."""
     listed = await backups.list_backups(call.replica, space_id or None)
@@ -56,6 +65,16 @@ def _space_of(call: ToolCall, backup_id: str, needs: Permission) -> tuple[str, s
     return space, check_path(stamp, "backup_id")
 
 
+@TOOLS.add(
+    "Restore a space from a backup; can replace a space.",
+    _BACKUP,
+    CONFIRM,
+    Parameter("to", "another space"),
+    Parameter("replace", kind="boolean"),
+    returns={"space_id": "string", "objects": "integer"},
+    about="",
+    effect="destroys",
+)
 async def backup_restore(
     call: ToolCall, backup_id: str, confirm: bool = False, to: str = "", replace: bool = False
 ) -> Answered:
@@ -70,6 +89,7 @@ async def backup_restore(
     return {"space_id": done.target, "objects": done.objects, **saved}
 
 
+@TOOLS.add("Get a backup as .tar.gz.", _BACKUP, returns={"archive_base64": "string"}, about="")
 async def backup_download(call: ToolCall, backup_id: str) -> Answered:
     """A backup as an archive in base64."""
     space, stamp = _space_of(call, backup_id, "read")
@@ -77,6 +97,7 @@ async def backup_download(call: ToolCall, backup_id: str) -> Answered:
     return await archive(call, backup.prefix, "_backups/", f"livememfs backup download {space} {stamp}")
 
 
+@TOOLS.add("Remove a backup.", _BACKUP, CONFIRM, returns={"objects": "integer"}, about="", effect="destroys")
 async def backup_delete(call: ToolCall, backup_id: str, confirm: bool = False) -> Answered:
     """Remove a backup."""
     space, stamp = _space_of(call, backup_id, "admin")
@@ -92,6 +113,7 @@ def _confirmed(confirm: bool, path: str) -> None:
 # --- the service ---------------------------------------------------------------------------------------------------
 
 
+@TOOLS.add("Tell whether the store answers.", returns={"status": "string"}, about="")
 async def system_health(call: ToolCall) -> Answered:
     """Whether the bucket answers, and how much waits for upload."""
     begun = trio.current_time()
@@ -128,6 +150,17 @@ def about_of(names: Callable[[], Sequence[str]]) -> McpTool:
 # --- tokens --------------------------------------------------------------------------------------------------------
 
 
+@TOOLS.add(
+    "Make a token; it is shown only once.",
+    Parameter("name", required=True),
+    _RIGHTS,
+    _SPACES,
+    Parameter("expires_in_days", kind="number", most=MOST_DAYS),
+    returns={"token": "string", "hash": "string"},
+    needs="admin",
+    about="",
+    effect="adds",
+)
 async def admin_create_token(
     call: ToolCall, name: str, permissions: Sequence[str], space_ids: Sequence[str] = (), expires_in_days: float = 0
 ) -> Answered:
@@ -137,12 +170,16 @@ async def admin_create_token(
     return {"token": secret, **token_shown(token, call.clock.now())}
 
 
+@TOOLS.add("List tokens.", returns={"tokens": "array"}, needs="admin", about="")
 async def admin_list_tokens(call: ToolCall) -> Answered:
     """All tokens, without their secrets."""
     now = call.clock.now()
     return {"tokens": [token_shown(token, now) for token in await call.tokens.list()]}
 
 
+@TOOLS.add(
+    "Change a token's rights.", _WHICH, _NEW_RIGHTS, _SPACES, returns={}, needs="admin", about="", effect="changes"
+)
 async def admin_update_token(
     call: ToolCall, token: str, permissions: Sequence[str] | None = None, space_ids: Sequence[str] | None = None
 ) -> Answered:
@@ -151,16 +188,26 @@ async def admin_update_token(
     return token_shown(changed, call.clock.now())
 
 
+@TOOLS.add("Revoke a token for good.", _WHICH, returns={}, needs="admin", about="", effect="destroys")
 async def admin_revoke_token(call: ToolCall, token: str) -> Answered:
     """Revoke a token."""
     return token_shown(await call.tokens.revoke(token), call.clock.now())
 
 
+@TOOLS.add("Remove a token.", _WHICH, returns={}, needs="admin", about="", effect="destroys")
 async def admin_delete_token(call: ToolCall, token: str) -> Answered:
     """Remove a token from the list."""
     return token_shown(await call.tokens.delete(token), call.clock.now())
 
 
+@TOOLS.add(
+    "Remove expired tokens.",
+    Parameter("revoked", "revoked ones too", "boolean"),
+    returns={"removed": "array"},
+    needs="admin",
+    about="",
+    effect="destroys",
+)
 async def admin_purge_tokens(call: ToolCall, revoked: bool = False) -> Answered:
     """Remove expired tokens."""
     return {"removed": [token.name for token in await call.tokens.purge(revoked=revoked)]}
@@ -178,110 +225,3 @@ def token_shown(token: Token, now: datetime) -> dict[str, Any]:
         "expires_at": iso(token.expires_at) if token.expires_at else None,
         "last_used_at": iso(token.last_used_at) if token.last_used_at else None,
     }
-
-
-# --- as they are offered -------------------------------------------------------------------------------------------
-
-_BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True, longest=LONGEST_PATH)
-_CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
-_SPACES = Parameter("space_ids", "none: all", "array")
-_WHICH = Parameter("token", "name or hash", required=True)
-_SPACE = Parameter("space_id")
-_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS, required=True)
-_NEW_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS)
-
-TOOLS = (
-    McpTool(
-        "backup_create",
-        "Back a space up.",
-        (Parameter("space_id", required=True),),
-        {"backup_id": "string"},
-        backup_create,
-        needs="write",
-        effect="adds",
-    ),
-    McpTool("backup_list", "List backups.", (_SPACE,), {"backups": "array"}, backup_list),
-    McpTool(
-        "backup_restore",
-        "Restore a space from a backup; can replace a space.",
-        (_BACKUP, _CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
-        {"space_id": "string", "objects": "integer"},
-        backup_restore,
-        about="",
-        effect="destroys",
-    ),
-    McpTool(
-        "backup_download",
-        "Get a backup as .tar.gz.",
-        (_BACKUP,),
-        {"archive_base64": "string"},
-        backup_download,
-        about="",
-    ),
-    McpTool(
-        "backup_delete",
-        "Remove a backup.",
-        (_BACKUP, _CONFIRM),
-        {"objects": "integer"},
-        backup_delete,
-        about="",
-        effect="destroys",
-    ),
-    McpTool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
-    McpTool(
-        "admin_create_token",
-        "Make a token; it is shown only once.",
-        (
-            Parameter("name", required=True),
-            _RIGHTS,
-            _SPACES,
-            Parameter("expires_in_days", kind="number", most=MOST_DAYS),
-        ),
-        {"token": "string", "hash": "string"},
-        admin_create_token,
-        needs="admin",
-        about="",
-        effect="adds",
-    ),
-    McpTool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens, needs="admin", about=""),
-    McpTool(
-        "admin_update_token",
-        "Change a token's rights.",
-        (_WHICH, _NEW_RIGHTS, _SPACES),
-        {},
-        admin_update_token,
-        needs="admin",
-        about="",
-        effect="changes",
-    ),
-    McpTool(
-        "admin_revoke_token",
-        "Revoke a token for good.",
-        (_WHICH,),
-        {},
-        admin_revoke_token,
-        needs="admin",
-        about="",
-        effect="destroys",
-    ),
-    McpTool(
-        "admin_delete_token",
-        "Remove a token.",
-        (_WHICH,),
-        {},
-        admin_delete_token,
-        needs="admin",
-        about="",
-        effect="destroys",
-    ),
-    McpTool(
-        "admin_purge_tokens",
-        "Remove expired tokens.",
-        (Parameter("revoked", "revoked ones too", "boolean"),),
-        {"removed": "array"},
-        admin_purge_tokens,
-        needs="admin",
-        about="",
-        effect="destroys",
-    ),
-)

@@ -103,10 +103,10 @@ class ClientConnections:
             self._open.pop(connection, None)
             await trio.aclose_forcefully(stream)
 
-    def used(self, one: Connection) -> None:
+    def used(self, connection: Connection) -> None:
         """Mark it as the last used one."""
-        if one in self._open:
-            self._open[one] = self._open.pop(one)
+        if connection in self._open:
+            self._open[connection] = self._open.pop(connection)
 
     def make_room(self, new: Connection) -> None:
         """Close connections over the limits, after this one came or got its owner."""

@@ -35,29 +35,29 @@ BANK_FILE = types.ResourceTemplate(
 )
 
 
-def tool(one: McpTool, space: str = "") -> types.Tool:
+def tool(offered: McpTool, space: str = "") -> types.Tool:
     """A tool in the form of the protocol."""
     return types.Tool(
-        name=one.name,
-        title=_title(one),
-        description=one.purpose,
-        input_schema=one.input_schema(space),
-        output_schema=one.output_schema(),
-        annotations=_HINTS[one.effect],
+        name=offered.name,
+        title=_title(offered),
+        description=offered.purpose,
+        input_schema=offered.input_schema(space),
+        output_schema=offered.output_schema(),
+        annotations=_HINTS[offered.effect],
     )
 
 
-def prompt(one: McpTool, space: str = "") -> types.Prompt:
+def prompt(offered: McpTool, space: str = "") -> types.Prompt:
     """A prompt in the form of the protocol."""
     arguments = [
         types.PromptArgument(name=given.name, description=given.says, required=given.required)
-        for given in one.taken(space)
+        for given in offered.taken(space)
     ]
-    return types.Prompt(name=one.name, title=_title(one), description=one.purpose, arguments=arguments)
+    return types.Prompt(name=offered.name, title=_title(offered), description=offered.purpose, arguments=arguments)
 
 
-def _title(one: McpTool) -> str:
-    return one.name.replace("_", " ").capitalize()
+def _title(offered: McpTool) -> str:
+    return offered.name.replace("_", " ").capitalize()
 
 
 def resource(item: ObjectInfo) -> types.Resource:

@@ -51,8 +51,8 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
 )
-NO_STORE = (b"cache-control", b"no-store")
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class Guard:
         if connection is not None:
             connection.begun()
         try:
-            await self._let_in(scope, receive, _with_headers(send))
+            await self._let_in(scope, receive, with_headers(send, HEADERS))
         except _Refused as refused:
-            await self._answer(scope, refused)(scope, receive, _with_headers(send))
+            await self._answer(scope, refused)(scope, receive, with_headers(send, HEADERS))
         finally:
             if connection is not None:
                 connection.ended()
@@ -130,14 +130,12 @@ class Guard:
         state = await self._check_token(scope, headers)
         if state["holder"] and CONNECTION in scope.get("state", {}):
             scope["state"][CONNECTION].belongs_to(state["holder"])
-        scope = {
-            **scope,
-            "state": {**scope.get("state", {}), **state},
-        }  # a copy: one connection gives all its requests the same state
+        # A copy: one connection gives all its requests the same state.
+        scope = {**scope, "state": {**scope.get("state", {}), **state}}
         with self._place(state["holder"], (scope.get("client") or ("",))[0]):
             body = await self._whole(scope, headers, receive, known=bool(state["holder"]))
             self._served += 1
-            await self._app(scope, _again(body, receive), send)
+            await self._app(scope, again({"type": "http.request", "body": body, "more_body": False}, receive), send)
 
     @contextmanager
     def _place(self, holder: str, address: str) -> Iterator[None]:
@@ -170,7 +168,8 @@ class Guard:
         """Refuse requests of pages of other sites; a link from there may be followed."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if origin is not None:
-            foreign = urlsplit(origin).netloc.lower() != headers["host"].lower() or not _is_web(origin)
+            parts = urlsplit(origin)
+            foreign = parts.netloc.lower() != headers["host"].lower() or parts.scheme not in ("http", "https")
         else:
             follows_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] in ("GET", "HEAD")
             foreign = site not in ("none", "same-origin") and not follows_link
@@ -272,10 +271,6 @@ def _name(host: str) -> str:
     return match[1].strip("[]").lower() if match else ""
 
 
-def _is_web(origin: str) -> bool:
-    return urlsplit(origin).scheme in ("http", "https")
-
-
 def _secret(headers: Headers) -> str:
     """The token of a request. A header wins over the cookie, even with an invalid token."""
     given = headers.get("authorization")
@@ -294,28 +289,24 @@ def _cookie(header: str) -> str:
     return next((value.strip(' \t"') for name, _, value in pairs if name == COOKIE), "")
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The messages of a request whose body was read."""
-    given = False
+def again(message: Message, receive: Receive) -> Receive:
+    """The messages of a request, of which the first was read already."""
+    waiting = [message]
 
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    async def messages() -> Message:
+        return waiting.pop() if waiting else await receive()
 
-    return again
+    return messages
 
 
-def _with_headers(send: Send) -> Send:
-    """Adds the common headers that an answer does not set itself."""
+def with_headers(send: Send, defaults: Sequence[tuple[bytes, bytes]]) -> Send:
+    """Adds the headers that an answer does not set itself."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             known = {name.lower() for name, _ in headers}
-            added = [header for header in (*HEADERS, NO_STORE) if header[0] not in known]
+            added = [header for header in defaults if header[0] not in known]
             message = {**message, "headers": [*headers, *added]}
         await send(message)
 

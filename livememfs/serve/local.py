@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from livememfs.serve.mcp import McpServer
 
+Receive = Callable[[], Awaitable[bytes | bytearray]]
 Send = Callable[[bytes], Awaitable[None]]
 LONGEST_LINE = 4 << 20
 CHUNK = 1 << 16
@@ -36,12 +38,12 @@ NEVER_ANSWERED = "subscriptions/listen"
 async def over_stdio(server: McpServer) -> None:
     """Serve the client that started this process, until it closes standard input."""
     # The SDK's own streams read in a thread and wait for it: then no signal could end this process.
-    await _over(server, _lines_of(sys.stdin.fileno()), _output(sys.stdout.fileno()))
+    await _over(server, _lines(_input(sys.stdin.fileno())), _output(sys.stdout.fileno()))
 
 
 async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
     """Serve one client, until it disconnects."""
-    await _over(server, _lines(stream), stream.send_all)
+    await _over(server, _lines(partial(stream.receive_some, CHUNK), LONGEST_LINE), stream.send_all)
 
 
 async def _over(server: McpServer, lines: AsyncIterator[bytes], send: Send) -> None:
@@ -59,12 +61,12 @@ class _Unanswered:
         self._ids: set[str | int] = set()
         self._none = trio.Event()
 
-    def asked(self, message: types.JSONRPCMessage) -> None:
+    def received(self, message: types.JSONRPCMessage) -> None:
         """A message came."""
         if isinstance(message, types.JSONRPCRequest) and message.method != NEVER_ANSWERED:
             self._ids.add(message.id)
 
-    def said(self, message: types.JSONRPCMessage) -> None:
+    def sent(self, message: types.JSONRPCMessage) -> None:
         """A message was sent."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
@@ -100,7 +102,7 @@ async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tu
                 except ValueError as error:
                     await into.send(error)
                 else:
-                    unanswered.asked(message)
+                    unanswered.received(message)
                     await into.send(SessionMessage(message))
             await unanswered.wait()
 
@@ -109,7 +111,7 @@ async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tu
             async for message in out:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await send(text.encode() + b"\n")
-                unanswered.said(message.message)
+                unanswered.sent(message.message)
 
     async def quietly(work: Any) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError, anyio.ClosedResourceError, BrokenPipeError):
@@ -122,21 +124,32 @@ async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tu
         nursery.cancel_scope.cancel()
 
 
-async def _lines_of(source: int) -> AsyncIterator[bytes]:
-    """The lines of a descriptor, the last one also without a line end.
+def _input(source: int) -> Receive:
+    """Reads from a descriptor.
 
-    Reads in a thread, because a plain file or /dev/null cannot be polled, and because other processes may share the
-    terminal or pipe and expect it to block. A cancellation abandons the thread. It bypasses Python's own buffer, whose
-    lock it would still hold at the end of the interpreter.
+    In a thread, because a plain file or /dev/null cannot be polled, and because other processes may share the terminal
+    or pipe and expect it to block. A cancellation abandons the thread. It bypasses Python's own buffer, whose lock it
+    would still hold at the end of the interpreter.
     """
+
+    async def read() -> bytes:
+        return await trio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True)
+
+    return read
+
+
+async def _lines(receive: Receive, longest: float = float("inf")) -> AsyncIterator[bytes]:
+    """Whole lines, the last one also without a line end; a line that is too long ends them."""
     waiting = bytearray()
-    while chunk := await trio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True):
+    while chunk := await receive():
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             waiting += part
             yield bytes(waiting)
             waiting.clear()
         waiting += rest
+        if len(waiting) > longest:
+            return
     if waiting:
         yield bytes(waiting)
 
@@ -149,18 +162,3 @@ def _output(target: int) -> Send:
             data = data[await trio.to_thread.run_sync(os.write, target, data, abandon_on_cancel=True) :]
 
     return write
-
-
-async def _lines(stream: trio.SocketStream) -> AsyncIterator[bytes]:
-    """Whole lines; one that is too long ends the connection."""
-    waiting = bytearray()
-    while chunk := await stream.receive_some(CHUNK):
-        waiting += chunk
-        while (at := waiting.find(b"\n")) >= 0:
-            line = bytes(waiting[:at])
-            del waiting[: at + 1]
-            yield line
-        if len(waiting) > LONGEST_LINE:
-            return
-    if waiting:
-        yield bytes(waiting)

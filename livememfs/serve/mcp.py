@@ -139,7 +139,6 @@ class McpServer:
         self.sdk = self._sdk()
 
     def _sdk(self) -> _Sdk:
-        """The SDK's server with our handlers."""
         made = _Sdk(
             "livememfs",
             version=__version__,
@@ -210,7 +209,7 @@ class McpServer:
         try:
             offered = self._offered(context)
         except LiveMemError as error:
-            raise MCPError(types.INVALID_PARAMS, _said(error)) from None
+            raise MCPError(types.INVALID_PARAMS, _sentence(error)) from None
         for tool in offered.values():
             if tool.name not in self._described:
                 self._described[tool.name] = described.tool(tool, self._space)
@@ -223,8 +222,9 @@ class McpServer:
             answer = {RECORDED: HEAD, **await self._answer(context, self._offered(context), name, arguments)}
         except LiveMemError as error:
             self._failed += 1
-            return types.CallToolResult(content=[_text(_said(error))], is_error=True)
-        return types.CallToolResult(content=[_text(_json(answer))], structured_content=answer)
+            return types.CallToolResult(content=[_text(_sentence(error))], is_error=True)
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return types.CallToolResult(content=[_text(text)], structured_content=answer)
 
     async def _answer(
         self, context: Context, known: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]
@@ -252,7 +252,7 @@ class McpServer:
         try:
             answer = await self._answer(context, self._prompts, params.name, params.arguments or {})
         except LiveMemError as error:
-            raise MCPError(types.INVALID_PARAMS, _said(error)) from None
+            raise MCPError(types.INVALID_PARAMS, _sentence(error)) from None
         message = types.PromptMessage(role="user", content=_text(answer["text"]))
         return types.GetPromptResult(description=self._prompts[params.name].purpose, messages=[message])
 
@@ -344,11 +344,7 @@ def _no_resource(context: Context, error: Exception) -> MCPError:
     return MCPError(code, str(error) or "no answer")
 
 
-def _json(answer: Mapping[str, Any]) -> str:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-
-
-def _said(error: LiveMemError) -> str:
+def _sentence(error: LiveMemError) -> str:
     """An error with its advice."""
     advice = error.advice()
     return f"{error}{f' ({advice})' if advice else ''}"

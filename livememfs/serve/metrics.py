@@ -68,31 +68,20 @@ FIGURES = (
     Figure("journal_pending_bytes", "gauge", "Bytes that wait for the bucket.", "pending_bytes"),
     Figure("journal_in_flight", "gauge", "Changes on their way to the bucket.", "statistics.replica.journal.in_flight"),
     Figure("journal_stuck", "gauge", "Changes that the bucket refuses.", "statistics.replica.journal.stuck"),
-    Figure(
-        "journal_oldest_seconds", "gauge", "Age of the oldest change that waits.", "statistics.replica.journal.oldest_s"
-    ),
+    Figure("journal_oldest_seconds", "gauge", "Age of the oldest change that waits.",
+           "statistics.replica.journal.oldest_s"),
     Figure("journal_accepted", "counter", "Changes accepted.", "statistics.replica.journal.accepted"),
     Figure("journal_finished", "counter", "Changes that are in the bucket.", "statistics.replica.journal.finished"),
-    Figure(
-        "journal_dropped", "counter", "Changes that a later one made needless.", "statistics.replica.journal.dropped"
-    ),
+    Figure("journal_dropped", "counter", "Changes that a later one made needless.",
+           "statistics.replica.journal.dropped"),
     Figure("upload_attempts", "counter", "Attempts to upload.", "statistics.replica.uploader.attempts"),
-    Figure(
-        "upload_failures", "counter", "Attempts that failed and are repeated.", "statistics.replica.uploader.failures"
-    ),
-    Figure(
-        "upload_conflicts", "counter", "Conflicts with other hosts, settled.", "statistics.replica.uploader.conflicts"
-    ),
+    Figure("upload_failures", "counter", "Attempts that failed and are repeated.",
+           "statistics.replica.uploader.failures"),
+    Figure("upload_conflicts", "counter", "Conflicts with other hosts, settled.",
+           "statistics.replica.uploader.conflicts"),
     # The store.
-    Figure(
-        "store_requests",
-        "counter",
-        "Requests to the store.",
-        "statistics.store.requests",
-        "verb",
-        ("get", "head", "put", "delete", "copy", "list"),
-        rest=True,
-    ),
+    Figure("store_requests", "counter", "Requests to the store.", "statistics.store.requests", "verb",
+           ("get", "head", "put", "delete", "copy", "list"), rest=True),
     Figure("store_errors", "counter", "Requests that the store failed.", "statistics.store.errors"),
     Figure("store_retries", "counter", "Requests repeated after a wait.", "statistics.store.retries"),
     Figure("store_settled", "counter", "Writes whose lost answer was found out.", "statistics.store.settled"),
@@ -102,52 +91,27 @@ FIGURES = (
     # What could not be done.
     Figure("unread_objects", "counter", "Objects that could not be read.", "statistics.unread.versions"),
     Figure("tasks_failing", "gauge", "Background tasks that do not go well.", "statistics.background.failing"),
-    Figure(
-        "task_failures",
-        "counter",
-        "Failures of background tasks.",
-        "statistics.background.failures",
-        "task",
-        ("upload", "watch", "beacon", "observer", "runs", "index", "vectors", "expiry", "merging", "schedule", "token"),
-        rest=True,
-    ),
+    Figure("task_failures", "counter", "Failures of background tasks.", "statistics.background.failures", "task",
+           ("upload", "watch", "beacon", "observer", "runs", "index", "vectors", "expiry", "merging", "schedule",
+            "token"), rest=True),
     # What is kept here.
     Figure("cache_memory_bytes", "gauge", "Contents kept in memory.", "statistics.replica.contents.memory_bytes"),
     Figure("cache_disk_bytes", "gauge", "Contents kept on the local disk.", "statistics.replica.contents.disk_bytes"),
     Figure("cache_hits", "counter", "Contents that were here when asked for.", "statistics.replica.contents.hits"),
-    Figure(
-        "cache_misses", "counter", "Contents that were fetched when asked for.", "statistics.replica.contents.misses"
-    ),
+    Figure("cache_misses", "counter", "Contents that were fetched when asked for.",
+           "statistics.replica.contents.misses"),
     Figure("listings", "counter", "Listings asked of the store.", "statistics.replica.listings"),
     Figure("listing_hits", "counter", "Directories whose names were known.", "statistics.replica.listing_hits"),
     Figure("watcher_looks", "counter", "Looks for changes of others.", "statistics.replica.watcher.looks"),
     Figure("watcher_failures", "counter", "Looks for changes that failed.", "statistics.replica.watcher.failures"),
     Figure("changes", "counter", "Changes of objects, by any hand.", "statistics.changes.published"),
     # What models do.
-    Figure(
-        "runs",
-        "counter",
-        "Consolidations and digests that ended.",
-        "statistics.consolidations",
-        "state",
-        ("ok", "partial", "held", "error"),
-    ),
-    Figure(
-        "runs_now",
-        "gauge",
-        "Consolidations and digests that wait or are at work.",
-        "statistics.consolidations",
-        "state",
-        ("queued", "running"),
-    ),
-    Figure(
-        "scheduled_runs",
-        "counter",
-        "Runs that the schedule began.",
-        "statistics.schedule",
-        "state",
-        ("ok", "partial", "held", "error"),
-    ),
+    Figure("runs", "counter", "Consolidations and digests that ended.", "statistics.consolidations", "state",
+           ("ok", "partial", "held", "error")),
+    Figure("runs_now", "gauge", "Consolidations and digests that wait or are at work.", "statistics.consolidations",
+           "state", ("queued", "running")),
+    Figure("scheduled_runs", "counter", "Runs that the schedule began.", "statistics.schedule", "state",
+           ("ok", "partial", "held", "error")),
     Figure("schedule_tokens_today", "gauge", "Tokens that scheduled runs used today.", "schedule.tokens_today"),
     Figure("schedule_tokens_daily", "gauge", "Tokens that scheduled runs may use in a day.", "schedule.daily_tokens"),
     Figure("model_requests", "counter", "Requests to the model that consolidates.", "statistics.model.requests"),
@@ -167,14 +131,8 @@ FIGURES = (
     Figure("observer_calls", "counter", "Calls of the observer.", "sessions.calls"),
     Figure("observer_refused", "counter", "Answers of no use to the observer.", "sessions.refused"),
     Figure("observer_outages", "counter", "Attempts of the observer that reached nobody.", "sessions.outages"),
-    Figure(
-        "observer_tokens_today",
-        "gauge",
-        "Tokens that observing used today.",
-        "sessions.today",
-        "kind",
-        ("prompt_tokens", "completion_tokens"),
-    ),
+    Figure("observer_tokens_today", "gauge", "Tokens that observing used today.", "sessions.today", "kind",
+           ("prompt_tokens", "completion_tokens")),
     Figure("observer_tokens_daily", "gauge", "Tokens that observing may use in a day.", "sessions.budget"),
     Figure("context_pages", "counter", "Times that context.md was asked for.", "statistics.context.asked"),
     Figure("recall_turns", "counter", "Messages that .recall answered.", "statistics.prehook.turns"),
@@ -197,22 +155,15 @@ FIGURES = (
     Figure("conflicts", "counter", "Times that both sides of a conflict were kept.", "statistics.errors.conflicts"),
     Figure("token_checks", "counter", "Tokens shown by callers.", "statistics.tokens.asked"),
     # What is served over HTTP, where something is.
-    Figure(
-        "http_requests",
-        "counter",
-        "Requests over HTTP, by what became of them.",
-        "statistics.http",
-        "result",
-        ("served", "unknown", "foreign", "too_much"),
-    ),
-    Figure(
-        "http_requests_under_way", "gauge", "Requests over HTTP that are being answered.", "statistics.http.under_way"
-    ),
+    Figure("http_requests", "counter", "Requests over HTTP, by what became of them.", "statistics.http", "result",
+           ("served", "unknown", "foreign", "too_much")),
+    Figure("http_requests_under_way", "gauge", "Requests over HTTP that are being answered.",
+           "statistics.http.under_way"),
     Figure("mcp_calls", "counter", "Calls of tools over HTTP.", "statistics.mcp.calls"),
     Figure("mcp_failures", "counter", "Calls of tools that failed.", "statistics.mcp.failed"),
     Figure("web_streams", "gauge", "Live pages that listen.", "statistics.web.events.streams"),
     Figure("token_checks_good", "counter", "Tokens shown by callers that were good.", "statistics.tokens.good"),
-)
+)  # fmt: skip
 """Every figure with its own path in the status."""
 
 

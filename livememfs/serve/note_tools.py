@@ -6,6 +6,7 @@ Owns their answers. Refuses to decide who may call it: the toolbox does. Trio th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from livememfs.memories.notes import write_note
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
-from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, McpTool, ToolCall
+from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, ToolCall, Toolset
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo, StoredObject
 from livememfs.text.size import Budget
@@ -27,8 +28,21 @@ MOST_WORDS = 64
 READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
 """Notes read at a time, and most notes read for one answer: a search without a result must end too."""
 _LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
+TOOLS = Toolset()
 
 
+@TOOLS.add(
+    "Write a note: what happened, was decided, is to do.",
+    SPACE,
+    Parameter("content", required=True, longest=LONGEST_TEXT),
+    Parameter("category", one_of=CATEGORIES),
+    Parameter("agent"),
+    Parameter("tags", kind="array"),
+    returns={"filename": "string"},
+    needs="write",
+    effect="adds",
+    core=True,
+)
 async def live_note(
     call: ToolCall, space_id: str, content: str, category: str = "", agent: str = "", tags: Sequence[str] = ()
 ) -> Answered:
@@ -46,6 +60,17 @@ async def live_note(
     return {"filename": key.rpartition("/")[2]}
 
 
+@TOOLS.add(
+    "Read the newest notes not consolidated yet.",
+    SPACE,
+    _LIMIT,
+    Parameter("category"),
+    Parameter("agent"),
+    Parameter("since", "ISO 8601"),
+    Parameter("before", "a filename"),
+    returns={"notes": "array", "more": "boolean"},
+    core=True,
+)
 async def live_read(
     call: ToolCall,
     space_id: str,
@@ -62,10 +87,16 @@ async def live_read(
         right = (not category or note.category == category) and (not agent or note.agent == agent)
         return right and (after is None or note.timestamp >= after)
 
-    notes, more = await newest(call, space_id, fits, limit, Budget(MOST_TOKENS), after=after, before=before)
-    return {"notes": notes, "more": more}
+    return await newest(call, space_id, fits, limit, Budget(MOST_TOKENS), after=after, before=before)
 
 
+@TOOLS.add(
+    "Find notes that have all these words.",
+    SPACE,
+    Parameter("query", required=True, longest=QUESTION),
+    _LIMIT,
+    returns={"notes": "array", "more": "boolean"},
+)
 async def live_search(call: ToolCall, space_id: str, query: str, limit: int = 20) -> Answered:
     """The notes that have all words of a question, newest first."""
     words = tuple(dict.fromkeys(query.casefold().split()))
@@ -76,8 +107,7 @@ async def live_search(call: ToolCall, space_id: str, query: str, limit: int = 20
         text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
         return all(word in text for word in words)
 
-    notes, more = await newest(call, space_id, fits, limit, Budget(MOST_TOKENS))
-    return {"notes": notes, "more": more}
+    return await newest(call, space_id, fits, limit, Budget(MOST_TOKENS))
 
 
 async def newest(
@@ -89,8 +119,8 @@ async def newest(
     *,
     after: datetime | None = None,
     before: str = "",
-) -> tuple[list[dict[str, Any]], bool]:
-    """The newest notes that fit, newest first, and whether there may be more.
+) -> Answered:
+    """`notes`, the newest notes that fit, newest first, and `more`: whether there may be more.
 
     Names sort by time, so reading starts with the newest and stops when there are enough.
     """
@@ -120,29 +150,25 @@ def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, bef
 def _fitting(
     names: Sequence[str], prefix: str, stored: Mapping[str, StoredObject], fits: Callable[[Note], bool]
 ) -> list[tuple[str, Note]]:
-    """The notes that fit, among these objects."""
-    notes = ((name, _parsed(stored.get(prefix + name), prefix + name, name)) for name in names)
-    return [(name, note) for name, note in notes if note is not None and fits(note)]
+    """The notes that fit, among these objects; some may be gone, or no text."""
+    fitting = []
+    for name in names:
+        if (item := stored.get(prefix + name)) is not None:
+            with suppress(NotText):
+                note = Note.parse(item.data, path=prefix + name, name=name)
+                if fits(note):
+                    fitting.append((name, note))
+    return fitting
 
 
-def _within(
-    fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
-) -> tuple[list[dict[str, Any]], bool]:
-    """As many notes as there is room for, and whether there may be more."""
+def _within(fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool) -> Answered:
+    """As many notes as there is room for."""
     shown: list[dict[str, Any]] = []
     for name, note in fitting[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return shown, more or len(fitting) > len(shown)
-
-
-def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
-    """A note; None if it is gone, or no text."""
-    try:
-        return Note.parse(stored.data, path=key, name=name) if stored is not None else None
-    except NotText:
-        return None
+    return {"notes": shown, "more": more or len(fitting) > len(shown)}
 
 
 def _is_before(name: str, after: datetime | None) -> bool:
@@ -167,45 +193,3 @@ def _moment(text: str) -> datetime | None:
         return parse_iso(text) if text else None
     except ValueError:
         raise BadRequest(path="since", detail=f"{text[:40]!r} is no time such as 2026-02-20T14:00:00Z") from None
-
-
-TOOLS = (
-    McpTool(
-        "live_note",
-        "Write a note: what happened, was decided, is to do.",
-        (
-            SPACE,
-            Parameter("content", required=True, longest=LONGEST_TEXT),
-            Parameter("category", one_of=CATEGORIES),
-            Parameter("agent"),
-            Parameter("tags", kind="array"),
-        ),
-        {"filename": "string"},
-        live_note,
-        needs="write",
-        effect="adds",
-        core=True,
-    ),
-    McpTool(
-        "live_read",
-        "Read the newest notes not consolidated yet.",
-        (
-            SPACE,
-            _LIMIT,
-            Parameter("category"),
-            Parameter("agent"),
-            Parameter("since", "ISO 8601"),
-            Parameter("before", "a filename"),
-        ),
-        {"notes": "array", "more": "boolean"},
-        live_read,
-        core=True,
-    ),
-    McpTool(
-        "live_search",
-        "Find notes that have all these words.",
-        (SPACE, Parameter("query", required=True, longest=QUESTION), _LIMIT),
-        {"notes": "array", "more": "boolean"},
-        live_search,
-    ),
-)

@@ -13,14 +13,21 @@ from functools import partial
 from livememfs.concurrency import in_thread
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.serve import recall_tools
-from livememfs.serve.toolbox import Answered, JsonKind, McpTool, ToolCall
+from livememfs.serve.toolbox import Answered, JsonKind, ToolCall, Toolset
 
 LONGEST = 8_000
 """Most characters to remember; a longer text should be a file."""
 _SPACE = Parameter("space_id", "the space")
 _TEXT: Mapping[str, JsonKind] = {"text": "string"}
+PROMPTS = Toolset()
 
 
+@PROMPTS.add(
+    "Answer a question from what is remembered.",
+    Parameter("question", "in any words", required=True, longest=QUESTION),
+    _SPACE,
+    returns=_TEXT,
+)
 async def recall(call: ToolCall, question: str, space_id: str = "") -> Answered:
     """Search results for a question, and the question."""
     from livememfs.recall.search.page import page  # with the index, which needs numpy
@@ -35,6 +42,12 @@ async def recall(call: ToolCall, question: str, space_id: str = "") -> Answered:
     return {"text": f"{results}\n{rules}\n\nQuestion: {question}\n"}
 
 
+@PROMPTS.add(
+    "Keep something for later sessions and other agents.",
+    Parameter("what", "in any words", required=True, longest=LONGEST),
+    _SPACE,
+    returns=_TEXT,
+)
 async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:
     """Instructions to store something."""
     rules = (
@@ -46,6 +59,11 @@ async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:
     return {"text": f"{rules}\n\n{what}\n"}
 
 
+@PROMPTS.add(
+    "Leave the next agent what was done, what is open and what comes next.",
+    Parameter("space_id", "the space", required=True),
+    returns=_TEXT,
+)
 async def handover(call: ToolCall, space_id: str) -> Answered:
     """The context that the next agent gets, and instructions to complete it."""
     context = (await recall_tools.get_project_context(call, space_id))["context"]
@@ -60,28 +78,3 @@ async def handover(call: ToolCall, space_id: str) -> Answered:
 
 def _of(call: ToolCall, space: str) -> str:
     return f" (space {space})" if space and not call.space else ""
-
-
-PROMPTS: tuple[McpTool, ...] = (
-    McpTool(
-        "recall",
-        "Answer a question from what is remembered.",
-        (Parameter("question", "in any words", required=True, longest=QUESTION), _SPACE),
-        _TEXT,
-        recall,
-    ),
-    McpTool(
-        "remember",
-        "Keep something for later sessions and other agents.",
-        (Parameter("what", "in any words", required=True, longest=LONGEST), _SPACE),
-        _TEXT,
-        remember,
-    ),
-    McpTool(
-        "handover",
-        "Leave the next agent what was done, what is open and what comes next.",
-        (Parameter("space_id", "the space", required=True),),
-        _TEXT,
-        handover,
-    ),
-)

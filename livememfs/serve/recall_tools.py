@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,7 @@ from livememfs.recall.service import SearchAnswer
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, Work
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, Toolset, Work
 from livememfs.spaces import making as spaces
 from livememfs.text.size import Budget
 from livememfs.text.times import iso
@@ -32,11 +33,25 @@ MOST_IDS = 50
 TIMELINE = 2_000
 """Estimated tokens of a timeline without an anchor."""
 _ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")
+_PROJECT = Parameter("project", required=True)
+TOOLS = Toolset()
 
 
 # --- observations --------------------------------------------------------------------------------------------------
 
 
+@TOOLS.add(
+    "Search notes, bank, memories and observations by meaning.",
+    Parameter("query", required=True, longest=QUESTION),
+    Parameter("project", "a space; none: all"),
+    Parameter("type"),
+    Parameter("concepts", kind="array"),
+    Parameter("files", kind="array"),
+    Parameter("limit", kind="integer", least=1, most=MOST_FOUND),
+    returns={"results": "array"},
+    about="project",
+    core=True,
+)
 async def search_memory(
     call: ToolCall,
     query: str,
@@ -89,6 +104,13 @@ async def ask(
     return await call.context.recall.ask(search, tuple(seen), anew=True)
 
 
+@TOOLS.add(
+    "Show what was observed last, or around an id.",
+    _PROJECT,
+    Parameter("anchor"),
+    returns={"timeline": "string"},
+    about="project",
+)
 async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
     """The observations around one, or the last ones."""
     await spaces.require_space(call.replica, project)
@@ -101,6 +123,14 @@ async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
     return {"timeline": text}
 
 
+@TOOLS.add(
+    "Read observations in full.",
+    Parameter("ids", kind="array", required=True, items=MOST_IDS),
+    _PROJECT,
+    returns={"observations": "array", "missing": "array"},
+    about="project",
+    core=True,
+)
 async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> Answered:
     """Whole observations, in the requested order."""
     await spaces.require_space(call.replica, project)
@@ -114,16 +144,11 @@ async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> 
     shown: list[dict[str, Any]] = []
     missing, more, budget = [], [], Budget(MOST_TOKENS)
     for name_or_id in wanted:
-        stored = contents.get(named.get(name_or_id, ""))
-        try:
-            data = stored.data if stored is not None else None
-            observation = (
-                Observation.parse(data, path=name_or_id, name=named[name_or_id].rpartition("/")[2])
-                if data is not None
-                else None
-            )
-        except NotText:
-            observation = None
+        key = named.get(name_or_id, "")
+        observation = None
+        if (stored := contents.get(key)) is not None:
+            with suppress(NotText):
+                observation = Observation.parse(stored.data, path=name_or_id, name=key.rpartition("/")[2])
         if observation is None:
             missing.append(name_or_id)
         elif budget.takes(observation.narrative, *observation.facts, at_any_cost=not shown):
@@ -156,6 +181,13 @@ def _observation(observation: Observation) -> dict[str, Any]:
     }
 
 
+@TOOLS.add(
+    "Read what a session came to.",
+    Parameter("session_id", required=True),
+    _PROJECT,
+    returns={"completed": "string"},
+    about="project",
+)
 async def get_session_summary(call: ToolCall, session_id: str, project: str) -> Answered:
     """The summary of a session."""
     await spaces.require_space(call.replica, project)
@@ -168,6 +200,7 @@ async def get_session_summary(call: ToolCall, session_id: str, project: str) -> 
     return {"session_id": session_id, "created_at": iso(summary.created_at), **parts}
 
 
+@TOOLS.add("Load what to know before working.", _PROJECT, returns={"context": "string"}, about="project", core=True)
 async def get_project_context(call: ToolCall, project: str) -> Answered:
     """The context of a project, to read before work."""
     await spaces.require_space(call.replica, project)
@@ -185,12 +218,7 @@ def _at_a_desk(tool: tools.MemoryTool) -> Work:
     return work
 
 
-def _short(tool: tools.MemoryTool) -> tuple[Parameter, ...]:
-    """A tool's parameters with short descriptions: a model reads the list of all tools with every request."""
-    return (SPACE, *(replace(parameter, says=_SAID.get(parameter.name, "")) for parameter in tool.parameters))
-
-
-_SAID = {"ttl": "7d, 1h; none: lasts", "subjects": "whom it is about"}
+_DESCRIPTIONS = {"ttl": "7d, 1h; none: lasts", "subjects": "whom it is about"}
 _PURPOSES = {
     "search_memories": "Search facts about people and projects.",
     "get_recent_memories": "List the newest facts.",
@@ -205,10 +233,12 @@ _CORE = frozenset({"search_memories", "store_memory"})
 
 def _memory_tool(tool: tools.MemoryTool) -> McpTool:
     stores = tool.name.startswith("store_")
+    # With short descriptions: a model reads the list of all tools with every request.
+    parameters = (replace(parameter, says=_DESCRIPTIONS.get(parameter.name, "")) for parameter in tool.parameters)
     return McpTool(
         tool.name,
         _PURPOSES[tool.name],
-        _short(tool),
+        (SPACE, *parameters),
         {"id": "string"} if stores else {"memories": "array"},
         _at_a_desk(tool),
         needs="write" if stores else "read",
@@ -217,58 +247,4 @@ def _memory_tool(tool: tools.MemoryTool) -> McpTool:
     )
 
 
-_PROJECT = Parameter("project", required=True)
-
-TOOLS = (
-    McpTool(
-        "search_memory",
-        "Search notes, bank, memories and observations by meaning.",
-        (
-            Parameter("query", required=True, longest=QUESTION),
-            Parameter("project", "a space; none: all"),
-            Parameter("type"),
-            Parameter("concepts", kind="array"),
-            Parameter("files", kind="array"),
-            Parameter("limit", kind="integer", least=1, most=MOST_FOUND),
-        ),
-        {"results": "array"},
-        search_memory,
-        about="project",
-        core=True,
-    ),
-    McpTool(
-        "timeline",
-        "Show what was observed last, or around an id.",
-        (_PROJECT, Parameter("anchor")),
-        {"timeline": "string"},
-        timeline,
-        about="project",
-    ),
-    McpTool(
-        "get_observations",
-        "Read observations in full.",
-        (Parameter("ids", kind="array", required=True, items=MOST_IDS), _PROJECT),
-        {"observations": "array", "missing": "array"},
-        get_observations,
-        about="project",
-        core=True,
-    ),
-    McpTool(
-        "get_session_summary",
-        "Read what a session came to.",
-        (Parameter("session_id", required=True), _PROJECT),
-        {"completed": "string"},
-        get_session_summary,
-        about="project",
-    ),
-    McpTool(
-        "get_project_context",
-        "Load what to know before working.",
-        (_PROJECT,),
-        {"context": "string"},
-        get_project_context,
-        about="project",
-        core=True,
-    ),
-    *(_memory_tool(one) for one in tools.TOOLS),
-)
+TOOLS.extend(map(_memory_tool, tools.TOOLS))

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 
 from livememfs.concurrency import LARGE
 from livememfs.serve import shape
+from livememfs.serve.guard import again
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -63,7 +64,7 @@ class McpEndpoint:
         user = AuthenticatedUser(AccessToken(token="", client_id=access.name, scopes=[], subject=holder))
         scope = {**scope, "user": user}
         if len(message.get("body", b"")) < LARGE:
-            await self._pass_on(scope, _first(message, receive), send)
+            await self._pass_on(scope, again(message, receive), send)
             return
         # Parsing a large message holds the thread for milliseconds, so only one is parsed at a time. The turn ends when
         # the SDK answers, or asks for further messages: by then it has parsed this one.
@@ -79,7 +80,7 @@ class McpEndpoint:
             return await receive()
 
         try:
-            await self._pass_on(scope, _first(message, more), heard)
+            await self._pass_on(scope, again(message, more), heard)
         finally:
             self._end_turn(turn)
 
@@ -151,11 +152,10 @@ class McpEndpoint:
         own = sum(session.holder == holder for session in self._open.values())
         if own >= MOST_OF_A_TOKEN:
             return await self._give_up(holder)
-        return len(self._open) < MOST or await self._give_up(holder) or await self._give_up(self._greediest())
-
-    def _greediest(self) -> str:
-        """The token with the most sessions."""
-        return Counter(session.holder for session in self._open.values()).most_common(1)[0][0]
+        if len(self._open) < MOST or await self._give_up(holder):
+            return True
+        [(greediest, _)] = Counter(session.holder for session in self._open.values()).most_common(1)
+        return await self._give_up(greediest)
 
     async def _give_up(self, holder: str) -> bool:
         """End the longest idle session of a token; False if all are busy."""
@@ -171,16 +171,6 @@ class McpEndpoint:
 
     def __len__(self) -> int:
         return len(self._open)
-
-
-def _first(message: Message, receive: Receive) -> Receive:
-    """The messages of a request, of which the first was read already."""
-    waiting = [message]
-
-    async def again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return again
 
 
 async def _nothing() -> Message:

@@ -19,7 +19,7 @@ from livememfs.records.space import Meta
 from livememfs.runs.options import CONTROLS
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, McpTool, ToolCall
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, ToolCall, Toolset
 from livememfs.spaces import making as spaces
 from livememfs.spaces.archive import unpackable
 from livememfs.spaces.objects import content
@@ -31,9 +31,20 @@ LARGEST_ARCHIVE = 2 << 20
 """Most bytes of an archive in an answer; larger ones are for the command line."""
 SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
 """Most notes in a summary, and most tokens for them."""
-_CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
+CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
+TOOLS = Toolset()
 
 
+@TOOLS.add(
+    "Make a memory space; rules say which files its bank has.",
+    SPACE,
+    Parameter("description"),
+    Parameter("rules", "Markdown, sealed for good", longest=spaces.MAX_RULES_BYTES),
+    Parameter("owner"),
+    returns={"space_id": "string", "created_at": "string"},
+    needs="write",
+    effect="adds",
+)
 async def space_create(
     call: ToolCall, space_id: str, description: str = "", rules: str = "", owner: str = ""
 ) -> Answered:
@@ -50,6 +61,7 @@ async def space_create(
     return {"space_id": space_id, "created_at": iso(meta.created_at)}
 
 
+@TOOLS.add("List spaces.", returns={"spaces": "array"}, about="", core=True)
 async def space_list(call: ToolCall) -> Answered:
     """The spaces that the caller sees."""
     seen = [space for space in await spaces.list_spaces(call.replica) if call.access.sees(space.name)]
@@ -71,6 +83,7 @@ def _record(meta: Meta | None, problem: str) -> dict[str, Any]:
     }
 
 
+@TOOLS.add("Tell what a space holds.", SPACE, returns={"live": "object", "bank": "object"})
 async def space_info(call: ToolCall, space_id: str) -> Answered:
     """A space's record, and how much it contains."""
     info = await spaces.info(call.replica, space_id)
@@ -84,27 +97,29 @@ async def space_info(call: ToolCall, space_id: str) -> Answered:
     }
 
 
+@TOOLS.add("Read a space's rules.", SPACE, returns={"rules": "string"})
 async def space_rules(call: ToolCall, space_id: str) -> Answered:
     """The sealed rules."""
     return {"rules": await spaces.rules(call.replica, space_id)}
 
 
+@TOOLS.add(
+    "Load a space at once: rules, bank, last notes.",
+    SPACE,
+    returns={"rules": "string", "bank": "array", "left_out": "array", "notes": "array"},
+)
 async def space_summary(call: ToolCall, space_id: str) -> Answered:
     """Rules, bank and the last notes: an agent loads these first."""
     summary = await spaces.summary(call.replica, space_id)
     rules = summary.rules or ""
     budget = Budget(MOST_TOKENS - NOTES_TOKENS)
     budget.takes(rules, at_any_cost=True)
-    notes, more = await note_tools.newest(call, space_id, lambda _: True, SUMMARY_NOTES, Budget(NOTES_TOKENS))
-    return {
-        "description": summary.description,
-        "rules": rules,
-        **await fitting(summary.bank, budget, "bank"),
-        "notes": notes,
-        "more": more,
-    }
+    notes = await note_tools.newest(call, space_id, lambda _: True, SUMMARY_NOTES, Budget(NOTES_TOKENS))
+    bank = await fitting(summary.bank, budget, "bank")
+    return {"description": summary.description, "rules": rules, **bank, **notes}
 
 
+@TOOLS.add("Get a space as .tar.gz.", SPACE, returns={"archive_base64": "string"})
 async def space_export(call: ToolCall, space_id: str) -> Answered:
     """All objects of a space as an archive in base64."""
     await spaces.require_space(call.replica, space_id)
@@ -136,6 +151,9 @@ def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
     return base64.b64encode(packed.getvalue()).decode()
 
 
+@TOOLS.add(
+    "Remove a space and all it holds.", SPACE, CONFIRM, returns={"objects": "integer"}, needs="admin", effect="destroys"
+)
 async def space_delete(call: ToolCall, space_id: str, confirm: bool = False) -> Answered:
     """Remove a space with all its objects; its backups stay."""
     if not confirm:
@@ -145,41 +163,3 @@ async def space_delete(call: ToolCall, space_id: str, confirm: bool = False) -> 
         runs.cancel(space_id, kind)  # its result would be removed anyway; `hold` waits for a run that writes already
     async with runs.leases.hold(space_id):
         return {"objects": await spaces.delete(call.replica, space_id)}
-
-
-TOOLS = (
-    McpTool(
-        "space_create",
-        "Make a memory space; rules say which files its bank has.",
-        (
-            SPACE,
-            Parameter("description"),
-            Parameter("rules", "Markdown, sealed for good", longest=spaces.MAX_RULES_BYTES),
-            Parameter("owner"),
-        ),
-        {"space_id": "string", "created_at": "string"},
-        space_create,
-        needs="write",
-        effect="adds",
-    ),
-    McpTool("space_list", "List spaces.", (), {"spaces": "array"}, space_list, about="", core=True),
-    McpTool("space_info", "Tell what a space holds.", (SPACE,), {"live": "object", "bank": "object"}, space_info),
-    McpTool("space_rules", "Read a space's rules.", (SPACE,), {"rules": "string"}, space_rules),
-    McpTool(
-        "space_summary",
-        "Load a space at once: rules, bank, last notes.",
-        (SPACE,),
-        {"rules": "string", "bank": "array", "left_out": "array", "notes": "array"},
-        space_summary,
-    ),
-    McpTool("space_export", "Get a space as .tar.gz.", (SPACE,), {"archive_base64": "string"}, space_export),
-    McpTool(
-        "space_delete",
-        "Remove a space and all it holds.",
-        (SPACE, _CONFIRM),
-        {"objects": "integer"},
-        space_delete,
-        needs="admin",
-        effect="destroys",
-    ),
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from livememfs.errors import BadRequest, InvalidName, LiveMemError
 from livememfs.memories.parameters import Parameter, checked, schema
@@ -80,6 +80,7 @@ class ToolCall:
 
 
 Work = Callable[..., Awaitable[Answered]]
+WorkT = TypeVar("WorkT", bound=Work)
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,28 @@ class McpTool:
             call.access.require_admin()
         answer = await self.work(call, **given)
         return {**answer, "warnings": call.warnings} if call.warnings else answer
+
+
+class Toolset(list[McpTool]):
+    """Tools, in the order in which their functions stand."""
+
+    def add(
+        self,
+        purpose: str,
+        *parameters: Parameter,
+        returns: Mapping[str, JsonKind],
+        needs: Permission = "read",
+        about: str = "space_id",
+        effect: Effect = "reads",
+        core: bool = False,
+    ) -> Callable[[WorkT], WorkT]:
+        """Make a tool of a function, under its name; the arguments are those of `McpTool`."""
+
+        def added(work: WorkT) -> WorkT:
+            self.append(McpTool(work.__name__, purpose, parameters, returns, work, needs, about, effect, core))
+            return work
+
+        return added
 
 
 def check_space(name: str) -> str:

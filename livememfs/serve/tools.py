@@ -13,5 +13,5 @@ TOOLS: tuple[McpTool, ...] = (
     *recall_tools.TOOLS,
     folder.TOOL,
     *bucket_tools.TOOLS,
-    about_of(lambda: [one.name for one in TOOLS]),
+    about_of(lambda: [tool.name for tool in TOOLS]),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
-"""Where a ManualClock stands when it is told nothing else."""
+"""The first moment of a ManualClock, unless another one is given."""
 
 
 class ManualClock:
@@ -18,7 +18,7 @@ class ManualClock:
         self._now = start.astimezone(UTC)
 
     def now(self) -> datetime:
-        """The moment the clock stands at, aware, in UTC."""
+        """The current moment, aware, in UTC."""
         return self._now
 
     def advance(self, seconds: float = 0.0, **parts: float) -> datetime:
@@ -27,5 +27,5 @@ class ManualClock:
         return self._now
 
     def set(self, moment: datetime) -> None:
-        """Stand at `moment` (aware), which may also be earlier."""
+        """Make `moment` (aware) the current one; it may be earlier."""
         self._now = moment.astimezone(UTC)

@@ -1,7 +1,7 @@
-"""An embedding model that needs none, and what an embeddings endpoint answers.
+"""A double of an embedding model, and the answers of an embeddings endpoint.
 
 Owns deterministic vectors: texts that share words lie near each other, others do not, and the same text always has the
-same vector. Refuses to fail or to take time unless it was told to. Trio thread only; delays use trio's clock, so
+same vector. Fails and takes time only where a test says so. Trio thread only; delays use trio's clock, so
 `autojump_clock` makes them free.
 """
 

@@ -18,8 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 MODEL = "scripted"
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 EVERY_NOTE = "<every note of the request>"
-"""As the value of `coverage`: the endpoint puts in what a model would that has used every note."""
+"""As the value of `coverage`: the endpoint replaces it with the coverage of a model that used every note."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Scripted:
     delay: float = 0.0
     hold: bool = False
     reset: bool = False
-    usage: Mapping[str, object] | None = field(default_factory=lambda: _usage(100, 20))
+    usage: Mapping[str, object] | None = field(default_factory=lambda: dict(USAGE))
     body: bytes | None = None
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -71,8 +72,8 @@ class LLMRequest:
 
     def section(self, name: str) -> Any:
         """The JSON value below the heading `## {name}` of a prompt made by a pipeline."""
-        _, found, rest = self.text.partition(f"## {name}\n")
-        if not found:
+        _, heading, rest = self.text.partition(f"## {name}\n")
+        if not heading:
             raise LookupError(f"the prompt has no section {name}")
         return json.JSONDecoder().raw_decode(rest[rest.index("\n\n") :].lstrip())[0]
 
@@ -219,14 +220,14 @@ class _Server(ThreadingHTTPServer):
     llm: ScriptedLLM
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is what many tests are about; nothing is printed."""
+        """Many tests let a client hang up: nothing is printed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        """The one route, wherever it was asked for."""
+        """Any path has the same answers."""
         length = int(self.headers.get("content-length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -242,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silent: a test's output is its own."""
+        """Silent: only the test prints."""
 
     def _reset(self) -> None:
         """End the connection with RST instead of FIN, as a crashed server does."""
@@ -297,7 +298,3 @@ def _encode(answer: Scripted) -> bytes:
     if answer.usage is not None:
         body["usage"] = dict(answer.usage)
     return json.dumps(body).encode()
-
-
-def _usage(prompt: int, completion: int) -> dict[str, object]:
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

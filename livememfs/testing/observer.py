@@ -12,7 +12,7 @@ from livememfs.testing.llm import LLMRequest
 
 _EVENT = re.compile(r'<event number="([0-9]+)"[^>]*>\n<what_happened>(.*?)</what_happened>\n(.*?)</event>', re.DOTALL)
 LOOKED = frozenset({"Grep", "Glob", "LS"})
-"""Tools of which this model says that they teach nothing."""
+"""Tools that teach this model nothing."""
 
 
 def events_in(request: LLMRequest) -> list[tuple[int, str, str]]:
@@ -38,7 +38,7 @@ def observation(*events: int, title: str = "Something was learnt", **fields: str
     }
     lines = [f"<events>{' '.join(map(str, events))}</events>"]
     for name, value in known.items():
-        text = value if isinstance(value, str) else "[" + ", ".join(f'"{one}"' for one in value) + "]"
+        text = value if isinstance(value, str) else "[" + ", ".join(f'"{item}"' for item in value) + "]"
         lines.append(f"<{name}>{text}</{name}>")
     return "<observation>\n" + "\n".join(lines) + "\n</observation>"
 
@@ -56,12 +56,12 @@ def summary(**fields: str) -> str:
 
 def observing(request: LLMRequest) -> str:
     """A responder: an observation for each two events that did something, a skip for those that looked around."""
-    found = events_in(request)
-    looked = [number for number, tool, _ in found if tool in LOOKED]
-    did = [number for number, tool, _ in found if tool not in LOOKED]
+    events = events_in(request)
+    looked = [number for number, tool, _ in events if tool in LOOKED]
+    did = [number for number, tool, _ in events if tool not in LOOKED]
     pairs = [did[start : start + 2] for start in range(0, len(did), 2)]
-    tools = {number: tool for number, tool, _ in found}
-    parts = [observation(*pair, title=f"{tools[pair[0]]} was used in a batch of {len(found)}") for pair in pairs]
+    tools = {number: tool for number, tool, _ in events}
+    parts = [observation(*pair, title=f"{tools[pair[0]]} was used in a batch of {len(events)}") for pair in pairs]
     parts += [skip(*looked)] if looked else []
     parts += [summary()] if wants_summary(request) else []
     return "\n".join(parts)

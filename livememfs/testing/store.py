@@ -1,8 +1,8 @@
 """A store that fails the way real ones do, on demand.
 
-Owns faults and a log of what was asked; every answer comes from the store it wraps. Refuses to fail by chance: what
-goes wrong is scripted, so a test that failed once fails again. Called from the trio thread, like any store. Delays use
-trio's clock, so `autojump_clock` makes them free.
+Owns faults and a log of the requests; every answer comes from the wrapped store. Refuses to fail by chance: each fault
+is scripted, so a test that failed once fails again. Called from the trio thread, like any store. Delays use trio's
+clock, so `autojump_clock` makes them free.
 
     faulty = FaultyStore(MemoryStore())
     faulty.script("put", Fault(after=Unreachable("reset")))    # the next put happens, its reply is lost
@@ -178,9 +178,11 @@ class FaultyStore:
         return self.inner.statistics()
 
     async def _through(self, verb: str, key: str, call: Callable[[], Awaitable[T]]) -> T:
-        asked = StoreRequest(verb, key)
-        fault = self._next_fault(asked)
-        self.requests.append(asked)
+        request = StoreRequest(verb, key)
+        script = self._scripts[verb]
+        planned = script.popleft() if script else self.plan and self.plan(request, self.counts[verb])
+        fault = planned or Fault()
+        self.requests.append(request)
         self.counts[verb] += 1
         await trio.sleep(fault.delay + self._latency.get(verb, self._latency.get("*", 0.0)))
         await self._light.wait()
@@ -194,12 +196,6 @@ class FaultyStore:
         if fault.after is not None:
             raise _fresh(fault.after)
         return answer
-
-    def _next_fault(self, asked: StoreRequest) -> Fault:
-        script = self._scripts[asked.verb]
-        if script:
-            return script.popleft() or Fault()
-        return (self.plan and self.plan(asked, self.counts[asked.verb])) or Fault()
 
 
 def _fresh(error: Exception) -> Exception:

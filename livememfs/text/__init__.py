@@ -1,4 +1,4 @@
-"""What a text is, whoever wrote it: Markdown, front matter, merging, sizes, what is private in it, the facts in it.
+"""Texts, whoever wrote them: Markdown, front matter, merging, sizes, private parts, facts.
 
 Pure: nothing here knows the bucket, and any thread may call it.
 """

@@ -1,7 +1,7 @@
-"""An edit of a Markdown text as it stands in a reply.
+"""An edit of a Markdown text, as a model's reply states it.
 
-Owns the shape of an edit and what is wrong with one that has another shape. Refuses whatever it does not know: an edit
-that is half understood would change the wrong thing. Knows nothing of the text it is for. Pure; any thread may call it.
+Owns the form of an edit, and the message for an edit of another form. Refuses whatever it does not know: an edit that
+is half understood would change the wrong thing. Knows nothing of the text to edit. Pure; any thread may call it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
 from livememfs.text.headings import is_blank
 
@@ -17,21 +17,21 @@ Op = Literal["append", "prepend", "replace", "add", "rename", "delete"]
 OPS: tuple[Op, ...] = ("append", "prepend", "replace", "add", "rename", "delete")
 
 _MARKS = re.compile("^ {0,3}#{1,6}[ \t]+(?=\\S)")
-"""The marks of a heading, which models put before its title."""
+"""The marks of a heading, which models often write before its title."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class EditRefused(ValueError):
-    """An edit that cannot be made; its text says why, for the model to read."""
+    """An edit that cannot be made. Its text tells the model why."""
 
 
 @dataclass(frozen=True)
 class Edit:
     """One edit of a file.
 
-    :heading: titles from the top down; for `add` the last one is the new heading's, and `[]` names the text above all
-    :content: the new text; the new title for `rename`; not used by `delete`; may be empty for `add`
-    :deep:    `replace` and `delete` take the headings below with them
+    :heading: titles from the top down; of an `add` the last one is the new heading; `[]`: the text above all headings
+    :content: the new text; of a `rename` the new title; may be empty for `add`; a `delete` has none
+    :deep:    `replace` and `delete` also change the headings below
     """
 
     op: Op
@@ -41,7 +41,7 @@ class Edit:
 
     @classmethod
     def parse(cls, value: object) -> Edit:
-        """An edit of a reply. Raises EditRefused."""
+        """The edit in a JSON value of a reply. Raises EditRefused."""
         if not isinstance(value, Mapping):
             raise EditRefused("it is not an object")
         unknown = sorted(str(key) for key in value if key not in ("op", "heading", "content", "deep"))
@@ -57,7 +57,7 @@ class Edit:
         if not isinstance(deep, bool):
             raise EditRefused('"deep" is neither true nor false')
         if deep and op not in ("replace", "delete"):
-            raise EditRefused(f'"deep" says nothing to a {op}')
+            raise EditRefused(f'"deep" has no meaning for the op {op}')
         titles = tuple(_MARKS.sub("", title) for title in heading)
         return cls(op, titles, _read_content(op, value.get("content")), deep)
 
@@ -69,16 +69,10 @@ def _read_content(op: Op, content: object) -> str:
         raise EditRefused('"content" is not a text')
     if op == "delete" and content:
         raise EditRefused('a delete takes no "content"')
-    if is_blank(content) and not (op in ("add", "delete") and not content):
-        raise EditRefused('"content" is not a text with something in it')
+    if is_blank(content) and (content or op not in ("add", "delete")):
+        raise EditRefused('"content" is an empty text')
     return content
 
 
 def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and not _SURROGATE.search(value)
-
-
-def to_json(edit: Edit) -> dict[str, Any]:
-    """An edit as it stands in a reply."""
-    found: dict[str, Any] = {"op": edit.op, "heading": list(edit.heading), "content": edit.content}
-    return {**found, "deep": True} if edit.deep else found

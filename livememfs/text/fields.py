@@ -1,7 +1,7 @@
-"""Fields of front matter as people and programs write them: text, lists, and what is neither.
+"""Fields of front matter as people and programs write them.
 
-Owns reading them with good will. Refuses bytes that are no text; whatever else is odd has no value, for the caller to
-replace. Pure; may be called from any thread.
+Owns lenient reading: an odd value is read as None, and the caller replaces it. Refuses only bytes that are no text.
+Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def decode(data: bytes, path: str) -> str:
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
-    """Front matter and body; odd front matter is body."""
+    """Front matter and body. Front matter that cannot be read is part of the body."""
     try:
         return frontmatter.split(text)
     except FrontMatterError:
@@ -33,7 +33,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_text(value: object) -> str | None:
-    """A value as text, or None when it is empty or no text."""
+    """A value as text; None for an empty text, and for a list, a mapping or null."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
@@ -42,7 +42,7 @@ def read_text(value: object) -> str | None:
 
 
 def read_list(value: object) -> tuple[str, ...] | None:
-    """Texts as a list, or as one line with commas, as people write them; None for anything else."""
+    """A list of texts, given as a list or as one line with commas; None for anything else."""
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, list):

@@ -1,9 +1,9 @@
-"""Objects of the bucket that are not the user's text: JSON that anybody may have written.
+"""JSON from the bucket, which anybody may have written.
 
-Owns what such an object may be at most, and is the only reader of JSON from the bucket: UTF-8 with or without a byte
-order mark, of a size, nested to a depth, every number finite, each key of an object once, as in front matter: of a key
-that is there twice, two programs would read two things. Refuses all else with one exception, `Unreadable`, whose text
-never quotes the object. Pure; may be called from any thread.
+Is the only reader of JSON from the bucket, and owns its limits: UTF-8 with or without a byte order mark, a greatest
+size and depth, finite numbers, and each key once (of a key that stands twice, two programs would read two values).
+Refuses all else with one exception, `Unreadable`, whose text never quotes the object. Pure; may be called from any
+thread.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from types import NoneType, UnionType
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from livememfs.text.times import parse_iso
 
 RECORD_BYTES = 4 << 20
-"""The largest record that livememfs writes itself, with room: a beacon, the uses of 20,000 memories."""
+"""More than the largest record that livememfs writes itself: a beacon, the uses of 20,000 memories."""
 RUN_BYTES = 64 << 20
 """The largest entry of a ledger, which holds the whole text of bank files."""
 DEEPEST = 64
 DIGITS = 300
-"""Of a whole number: no more than can become a float."""
+"""Digits that a whole number may have: a longer one cannot become a float."""
 LARGEST = (1 << 63) - 1
-"""Of a field that is counted with: what databases and the kernel take."""
+"""The largest number in a field: databases and the kernel take no larger one."""
 T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """An object that is not what its key says. Its text is one short reason."""
+    """An object that does not have the form its key promises. Its text is one short reason."""
 
 
 def read_json(data: bytes, *, most: int = RECORD_BYTES, deepest: int = DEEPEST) -> Any:
-    """The JSON value that is all of an object, or a line of one. Raises Unreadable."""
+    """The JSON value that a whole object is, or one line of an object. Raises Unreadable."""
     if len(data) > most:
         raise Unreadable(f"it has {len(data):,} bytes, and {most:,} are read")
     try:
@@ -54,28 +55,28 @@ def read_json(data: bytes, *, most: int = RECORD_BYTES, deepest: int = DEEPEST) 
 
 
 def read_object(data: bytes, *, most: int = RECORD_BYTES) -> dict[str, Any]:
-    """The same where it must be an object, with braces. Raises Unreadable."""
+    """As `read_json`, where the value must be a JSON object. Raises Unreadable."""
     value = read_json(data, most=most)
     if not isinstance(value, dict):
         raise Unreadable("it is not a JSON object")
     return value
 
 
-def _check_depth(value: object, deepest: int) -> None:
-    level = [value]
+def _check_depth(value: Any, deepest: int) -> None:
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(deepest):
-        parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        level = [one for part in parts for one in part if isinstance(one, dict | list)]
+        values = chain.from_iterable(each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for each in values if isinstance(each, dict | list)]
         if not level:
             return
     raise Unreadable(f"it is nested over {deepest} deep")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise Unreadable("it has a key twice")
-    return found
+    return fields
 
 
 def _int(digits: str) -> int:
@@ -102,8 +103,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_int, parse_floa
 
 
 def take(fields: dict[str, Any], name: str, kind: type[T], default: T | None = None) -> T:
-    """Remove a field and return it. Null counts as missing. Raises Unreadable where it is missing without a default,
-    of another type, or a number of more than 64 bits.
+    """Remove a field and return it. Null counts as missing. Raises Unreadable for a field that is missing and has no
+    default, that has another type, or that is a number of more than 64 bits.
     """
     value = fields.pop(name, None)
     if value is None:
@@ -115,13 +116,13 @@ def take(fields: dict[str, Any], name: str, kind: type[T], default: T | None = N
     return value
 
 
-def build(form: type[T], found: object) -> T:
-    """The dataclass that a JSON object describes, by the types of its fields; what it does not know is passed over.
-    Raises Unreadable where a field is missing, or of another type.
+def build(form: type[T], value: object) -> T:
+    """A dataclass from a JSON object, by the types of its fields. Keys that the dataclass does not have are ignored.
+    Raises Unreadable for a field that is missing or has another type.
     """
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise Unreadable(f"{form.__name__} is not a JSON object")
-    given = {name: typed(hint, found[name], name) for name, hint in _hints(form).items() if name in found}
+    given = {name: typed(hint, value[name], name) for name, hint in _hints(form).items() if name in value}
     try:
         return form(**given)
     except TypeError:
@@ -129,9 +130,9 @@ def build(form: type[T], found: object) -> T:
 
 
 def typed(hint: Any, value: Any, name: str = "it") -> Any:
-    """A JSON value as a type of Python's says: lists become tuples, objects dataclasses, texts moments. Unreadable."""
+    """A JSON value as a Python type: lists become tuples, objects dataclasses, texts moments. Raises Unreadable."""
     if hint is type(value) and (hint is str or (hint is int and abs(value) <= LARGEST)):
-        return value  # nearly all there are
+        return value  # nearly all values: the rest is slow
     origin, parts = _shape(hint)
     if hint is Any or (value is None and NoneType in parts):
         return value
@@ -141,11 +142,11 @@ def typed(hint: Any, value: Any, name: str = "it") -> Any:
         return value
     if origin in (tuple, frozenset) and isinstance(value, list):
         if origin is frozenset or parts[1:] == (...,):
-            return origin(typed(parts[0], one, name) for one in value)
+            return origin(typed(parts[0], each, name) for each in value)
         if len(value) == len(parts):
-            return tuple(typed(part, one, name) for part, one in zip(parts, value, strict=True))
+            return tuple(typed(part, each, name) for part, each in zip(parts, value, strict=True))
     if origin in (dict, Mapping) and isinstance(value, dict):
-        return {key: typed(parts[1], one, name) for key, one in value.items()}
+        return {key: typed(parts[1], each, name) for key, each in value.items()}
     if is_dataclass(hint) and isinstance(hint, type):
         return build(hint, value)
     return _simple(hint if origin is None else origin, value, name)
@@ -153,8 +154,8 @@ def typed(hint: Any, value: Any, name: str = "it") -> Any:
 
 def _simple(hint: Any, value: Any, name: str) -> Any:
     if hint is datetime:
-        if (found := moment(value)) is not None:
-            return found
+        if (time := moment(value)) is not None:
+            return time
     elif hint in (str, int, bool, float):
         return take({name: value}, name, hint)
     raise Unreadable(f"{name} is not of the type it should be")
@@ -169,17 +170,17 @@ def _shape(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def text(value: object) -> str:
-    """A field that is a text, or nothing: then it is as if it were empty."""
+    """A field that should be a text; empty for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: object) -> int:
-    """A field that counts something; 0 for what cannot be a count."""
+    """A field that should be a count; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else 0
 
 
 def moment(value: object) -> datetime | None:
-    """A field that is a time; None for what is none."""
+    """A field that should be a time; None for anything else."""
     try:
         return parse_iso(value) if isinstance(value, str) else None
     except ValueError:

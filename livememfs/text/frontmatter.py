@@ -1,14 +1,14 @@
 """Front matter: a block of YAML between two `---` lines, before a Markdown body (data model 4.3 and 4.4).
 
-Owns reading it from foreign hands and writing it in one fixed form. The body is never touched: not stripped, not
-re-wrapped, its line ends stay. Refuses over-large blocks, aliases, deep nesting, duplicate keys and tags of its own, so
-that reading costs little and nothing is lost by writing back. Pure; may be called from any thread.
+Owns reading it from anybody, and writing it in one fixed form. The body is never touched: not stripped, not re-wrapped,
+its line ends stay. Refuses over-large blocks, aliases, deep nesting, duplicate keys and custom tags, so that reading
+costs little and writing back loses nothing. Pure; may be called from any thread.
 
-It is a handler for python-frontmatter, whose own functions take it (`frontmatter.loads(text, handler=HANDLER)`). They
-strip the blank space around a body; `split` and `join` do not, and are what everybody here calls.
+HANDLER is a handler for python-frontmatter, whose functions take it (`frontmatter.loads(text, handler=HANDLER)`). They
+strip the blank space around a body; `split` and `join` do not, and everything in this package calls these two.
 
-libyaml parses where PyYAML was built with it. It decides nothing: what it refuses, and what it is known to take in
-another way, PyYAML's own parser reads, so that a block means the same on every machine.
+libyaml parses where PyYAML was built with it, because it is fast. A block that libyaml refuses, or may read in another
+way, is read by PyYAML's own parser, so that a block means the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from frontmatter import Post
 from frontmatter.default_handlers import BaseHandler
 from yaml.composer import Composer
 
-MAX_BLOCK_CHARS = 32_768  # about 0.2 s of PyYAML's own parser, which is what a hostile note can cost
+MAX_BLOCK_CHARS = 32_768  # a hostile note can cost about 0.2 s of PyYAML's own parser
 _MAX_DEPTH = 16
-_MAX_KEY_CHARS = 128  # YAML takes 1,024 on a line, and each may need six to be written
+_MAX_KEY_CHARS = 128  # YAML takes 1,024 on a line, and writing one may need six of them
 
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -37,8 +37,8 @@ _WORDS_WITH_MEANING = frozenset({"null", "true", "false", "yes", "no", "on", "of
 # Outside what YAML takes as printable, or a line break to YAML 1.1 though not to JSON.
 _MUST_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What `join` writes of strings without escapes and of plain numbers: nearly every note and memory, which need not go
-# through YAML in pure Python.
+# What `join` writes for strings without escapes and for plain numbers. Nearly every note and memory has nothing else,
+# and need not be read by a YAML parser in pure Python.
 _STRING = '"[^"\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]*"'
 _STRINGS = rf"\[(?:{_STRING}(?:, {_STRING})*)?\]"
 _NUMBER = r"(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?"
@@ -48,17 +48,17 @@ _LINE = rf"({_PLAIN_KEY.pattern}): {_VALUE}\n"
 _AS_WE_WRITE = re.compile(f"(?:{_LINE})+")
 _ONE_ENTRY = re.compile(rf"({_PLAIN_KEY.pattern}): ({_STRINGS})")
 _ONE_LINE = re.compile(_LINE)
-# libyaml takes a tab where a blank belongs, a comment right behind the head of a block scalar, an empty scalar with a
-# tag as a text, a question mark in a list and a byte order mark: PyYAML does not, or makes something else of it.
+# libyaml accepts a tab where a blank belongs, a comment right behind the head of a block scalar, an empty scalar with a
+# tag as a text, a question mark in a list and a byte order mark. PyYAML refuses these, or reads them as something else.
 _READ_OTHERWISE = re.compile(r"[\t!?\ufeff]|[|>][-+0-9]*#")
 
 
 class FrontMatterError(ValueError):
-    """There is a front matter block, and it must not be taken as metadata."""
+    """There is a front matter block, but it cannot be used as metadata."""
 
 
 class Handler(BaseHandler):
-    """What python-frontmatter asks of a format. Its methods may be called from any thread."""
+    """The format as python-frontmatter calls it. Its methods may be called from any thread."""
 
     FM_BOUNDARY = _OPENING
     START_DELIMITER = END_DELIMITER = "---"
@@ -88,7 +88,7 @@ class Handler(BaseHandler):
         return block
 
     def format(self, post: Post, **kwargs: object) -> str:
-        """A post as one text. The library's own way to do it strips the text."""
+        """A post as one text. The library's own method would strip the text."""
         return join(post.metadata, post.content)
 
 
@@ -98,8 +98,8 @@ HANDLER = Handler()
 def split(text: str) -> tuple[dict[str, Any], str]:
     """The metadata and the body of a text; `({}, text)` when it has no front matter.
 
-    Values are str, int, float, bool, None, and lists and dicts of them. Whatever looks like a date or time stays the
-    string that was written. One blank line after the block belongs to the block. Raises FrontMatterError.
+    Values are str, int, float, bool, None, and lists and dicts of them. A date or a time stays the string that was
+    written. One blank line after the block belongs to the block. Raises FrontMatterError.
     """
     try:
         block, body = HANDLER.split(text)
@@ -114,7 +114,7 @@ def join(metadata: Mapping[str, Any], body: str) -> str:
     """Metadata and body as one text that `split` takes apart again.
 
     Strings are double-quoted, lists in one line, keys in the mapping's order. Without metadata the text is the body,
-    unless the body itself would be taken for front matter. Raises FrontMatterError when the block gets too large.
+    unless the body itself would be read as front matter. Raises FrontMatterError when the block gets too large.
     """
     if not metadata and not HANDLER.detect(body):
         return body
@@ -148,14 +148,14 @@ def _value(value: object) -> str:
 
 def _quoted(text: str) -> str:
     """A JSON string, which YAML reads as a double-quoted scalar once a few characters are escaped."""
-    return _MUST_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _MUST_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------
 
 
 def _as_we_write(block: str) -> dict[str, Any] | None:
-    """What `_load` makes of a block in our own form; None for any other."""
+    """The metadata of a block that `export` wrote, as `_load` would read it; None for any other block."""
     if _AS_WE_WRITE.fullmatch(block) is None:
         return None
     lines = _ONE_LINE.findall(block)
@@ -164,25 +164,25 @@ def _as_we_write(block: str) -> dict[str, Any] | None:
 
 
 def _simple(other: str, entries: str) -> object:
-    """A number, a list of strings, or a mapping to such lists; None for one that YAML has to read."""
+    """A number, a list of strings, or a mapping to such lists; None where YAML has to read it."""
     if other:
         return json.loads(other)
     return _plain((key, json.loads(strings)) for key, strings in _ONE_ENTRY.findall(entries))
 
 
 def _plain(items: Iterable[tuple[str, object]]) -> dict[str, Any] | None:
-    """A mapping with keys that mean what they say, each once; None for any other."""
-    found: dict[str, Any] = {}
+    """A mapping whose keys are plain strings to YAML too, each once; None for any other."""
+    mapping: dict[str, Any] = {}
     for key, value in items:
-        if key in found or value is None or len(key) > _MAX_KEY_CHARS or key.lower() in _WORDS_WITH_MEANING:
+        if key in mapping or value is None or len(key) > _MAX_KEY_CHARS or key.lower() in _WORDS_WITH_MEANING:
             return None
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _load(block: str) -> dict[str, Any]:
     if _C_LOADER is not None and _READ_OTHERWISE.search(block) is None:
-        with suppress(FrontMatterError):  # PyYAML's own parser has the last word, and the message
+        with suppress(FrontMatterError):  # PyYAML's own parser decides, and its message is the one that is shown
             return _loaded(block, _C_LOADER)
     return _loaded(block, _Loader)
 
@@ -204,9 +204,9 @@ def _loaded(block: str, loader_class: type[_Loader]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of its 1.2 core: `no`, `12:30`, `007` and dates are strings, as whoever wrote them meant.
+    """YAML with the scalars of its 1.2 core: `no`, `12:30`, `007` and dates are strings, as their writers meant.
 
-    Starts from no resolvers and constructors at all, so every tag that is not listed below is an error.
+    Starts without any resolvers and constructors, so every tag that is not listed below is an error.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - declared like the base class does
@@ -214,7 +214,7 @@ class _Loader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuses what makes a small block big: aliases and deep nesting."""
+        """Refuses aliases and deep nesting: with them a small block becomes a huge value."""
         if self.check_event(yaml.AliasEvent):
             raise FrontMatterError("aliases are not taken")
         self._depth += 1
@@ -226,7 +226,7 @@ class _Loader(yaml.SafeLoader):
             self._depth -= 1
 
     def text(self, node: yaml.ScalarNode) -> str:
-        """A string. Escaped surrogate pairs, as JSON writers make them, become the character that was meant."""
+        """A string. An escaped surrogate pair, as JSON writers make them, becomes the one character it stands for."""
         value = str(self.construct_scalar(node))
         if _SURROGATE.search(value):
             return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -237,7 +237,7 @@ class _Loader(yaml.SafeLoader):
         return [self.construct_object(item, deep=True) for item in node.value]
 
     def mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
-        """A dict with string keys; a number as a key is kept as it was written."""
+        """A dict with string keys; a key that is a number stays the text that was written."""
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -255,7 +255,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def _add_scalar(name: str, pattern: str, first: str, read: Callable[[str], object]) -> None:
-    """A kind of plain scalar: its pattern, the characters it may start with, and how to read it."""
+    """Add a kind of plain scalar: its pattern, the characters it may start with, and how to read it."""
 
     def construct(loader: _Loader, node: yaml.ScalarNode) -> object:
         return read(str(loader.construct_scalar(node)))
@@ -269,7 +269,7 @@ def _refuse_tag(_loader: _Loader, node: yaml.Node) -> object:
 
 
 def _read_float(text: str) -> float | str:
-    """A number. One beyond all bounds stays what was written: whoever reckons with it would come to grief."""
+    """A number; one that is too large for a float stays a text, because arithmetic with infinity would go wrong."""
     value = float(text)
     return value if math.isfinite(value) else text
 
@@ -279,7 +279,7 @@ _add_scalar("null", "", "", lambda _text: None)
 _add_scalar("bool", "true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true")
 _add_scalar("int", "[-+]?(?:0|[1-9][0-9]{0,299})", "-+0123456789", int)
 _add_scalar(
-    "float",  # an exponent needs its sign: 12345678e9 is somebody's hash
+    "float",  # an exponent needs its sign: 12345678e9 is most likely a hash
     r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?[0-9]+[eE][-+][0-9]+",
     "-+0123456789.",
     _read_float,
@@ -294,7 +294,7 @@ _C_LOADER: type[_Loader] | None = None
 if yaml.__with_libyaml__:
 
     class _CLoader(yaml.CSafeLoader, _Loader):
-        """libyaml's parser below PyYAML's composer, which can be stopped on its way."""
+        """libyaml's parser with PyYAML's composer, which `compose_node` can stop."""
 
         get_single_node = Composer.get_single_node
 

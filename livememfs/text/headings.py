@@ -1,8 +1,8 @@
-"""Where the headings of a Markdown text stand, and the tree they make.
+"""The headings of a Markdown text, and the tree they make.
 
 Owns what a line and a heading is: CommonMark's blocks, by markdown-it, so that a `#` in a fence, a comment, a quotation
-or a list is no heading. Refuses nothing: any text has headings, possibly none. Reads a part of a text as it reads the
-whole, as long as the part begins where no block is open. Pure; any thread may call it.
+or a list is no heading. Refuses nothing: any text has headings, possibly none. A part of a text is read as within the
+whole, if the part begins where no block is open. Pure; any thread may call it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from livememfs.text import frontmatter
 
 BOM = "\ufeff"
 _PROBE = "\n\n# probe\n"
-_MAX_NESTING = 100  # the parser gives up on the rest of the text beyond it; each level costs two or three frames
+_MAX_NESTING = 100  # beyond it the parser skips the rest of the text; each level costs two or three stack frames
 _SHOWN_CHARS = 80
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -29,7 +29,7 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading outside all other blocks; `[start, body)` are the numbers of its lines."""
+    """A heading outside all other blocks. It takes the lines `[start, body)`."""
 
     level: int
     title: str
@@ -37,15 +37,15 @@ class Heading:
     body: int
 
     def moved(self, by: int) -> Heading:
-        """The same heading, so many lines further down."""
+        """The same heading, `by` lines further down."""
         return Heading(self.level, self.title, self.start + by, self.body + by)
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What stands in a run of lines, which are counted from 0.
+    """The structure of a run of lines, which are counted from 0.
 
-    :blocks:   lines at which a block begins that is in no other one, or an item of a list that is in no other one
+    :blocks:   the first line of each outermost block, and of each item of an outermost list
     :open_end: a fence, a comment or the like is never closed: it would swallow whatever came next
     """
 
@@ -56,8 +56,8 @@ class Scan:
 
 @dataclass(eq=False)
 class Section:
-    """A heading and what belongs to it, as numbers of lines: `[start, body)` is the heading itself, `[body, own_end)`
-    its own text, `[own_end, end)` the headings below it. The root has level 0, no title and an empty heading.
+    """A heading and the lines that belong to it: `[start, body)` is the heading itself, `[body, own_end)` its own text,
+    `[own_end, end)` the headings below it. The root has level 0, no title and an empty heading.
     """
 
     level: int
@@ -82,17 +82,17 @@ class Section:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines with their ends, as CommonMark has them; joined, they are the text."""
+    """The lines of CommonMark, with their line ends; joined, they are the text."""
     return _LINE.findall(text)
 
 
 def is_blank(line: str) -> bool:
-    """Whether CommonMark takes the line for blank: a form feed or a no-break space is text."""
+    """Whether the line is blank to CommonMark, to which a form feed or a no-break space is text."""
     return not line.strip(" \t\r\n")
 
 
 def scan(lines: Sequence[str]) -> Scan:
-    """The blocks in a run of lines, which begins where no block is open. Front matter is not looked for."""
+    """The structure of a run of lines that begins where no block is open. Front matter is not recognised."""
     tokens = _parser().parse("".join(lines).lstrip(BOM) + _PROBE)
     # The probe is a heading of its own unless an open block has swallowed it.
     open_end = not (len(tokens) > 2 and tokens[-3].type == "heading_open" and tokens[-2].content == "probe")
@@ -115,12 +115,12 @@ def _is_outermost(token: Token) -> bool:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
-    parser.core.ruler.enableOnly(["normalize", "block"])  # what is inside a line is nobody's business here
+    parser.core.ruler.enableOnly(["normalize", "block"])  # nobody here needs the marks within a line
     return parser
 
 
 def front_matter_lines(text: str) -> int:
-    """How many lines at the top are front matter: to Markdown it would be a rule and an underlined heading."""
+    """How many lines at the top are front matter, which Markdown would read as a rule and an underlined heading."""
     try:
         _, body = frontmatter.split(text.lstrip(BOM))
     except frontmatter.FrontMatterError:
@@ -132,16 +132,16 @@ def front_matter_lines(text: str) -> int:
 
 
 def tree(headings: Sequence[Heading], above: int, count: int) -> Section:
-    """The root of `count` lines with these headings, the first `above` of them being front matter."""
+    """The root of a text of `count` lines with these headings; its first `above` lines are front matter."""
     root = current = Section(0, "", above, above)
     for heading in headings:
         current.own_end = heading.start
         while current.level >= heading.level and current.parent is not None:
             current.end = heading.start
             current = current.parent
-        found = Section(heading.level, heading.title, heading.start, heading.body, parent=current)
-        current.children.append(found)
-        current = found
+        section = Section(heading.level, heading.title, heading.start, heading.body, parent=current)
+        current.children.append(section)
+        current = section
     current.own_end = count
     still_open: Section | None = current
     while still_open is not None:
@@ -151,7 +151,7 @@ def tree(headings: Sequence[Heading], above: int, count: int) -> Section:
 
 
 def normal(title: str) -> str:
-    """A title as titles are compared: one form of each character, single spaces."""
+    """The form in which titles are compared: NFC, single spaces."""
     return _SPACES.sub(" ", unicodedata.normalize("NFC", title)).strip()
 
 

@@ -1,9 +1,10 @@
-"""Edits of a Markdown text that touch nothing but the parts they name.
+"""Edits of a Markdown text that change only the parts they name.
 
-Owns what an edit does to the lines below a heading. Refuses an edit whose heading is missing or there twice, and one
-whose content would make the rest of the file something else: an open fence, an open comment, a heading above its place,
-a heading that takes over others, front matter. Works on whole lines: every line that no edit names keeps its bytes,
-line end included; only a last line without an end is given one when something follows it. Pure; any thread may call it.
+Owns what an edit does to the lines below a heading. Refuses an edit whose heading is missing or there twice, and an
+edit whose content would change how the rest of the file is read: an open fence, an open comment, a heading above its
+place, a heading that takes over others, front matter. Works on whole lines: every line that no edit names keeps its
+bytes, with its line end; only a last line without a line end gets one when a line follows it. Pure; any thread may call
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from livememfs.text.edits import OPS, Edit, EditRefused, Op, to_json
+from livememfs.text.edits import Edit, EditRefused
 from livememfs.text.headings import (
     BOM,
     Heading,
@@ -25,20 +26,6 @@ from livememfs.text.headings import (
     split_lines,
 )
 from livememfs.text.outline import Outline
-
-__all__ = [
-    "MAX_LEVEL",
-    "OPS",
-    "Document",
-    "Edit",
-    "EditRefused",
-    "Op",
-    "Section",
-    "apply_edits",
-    "normal",
-    "shown_path",
-    "to_json",
-]
 
 MAX_LEVEL = 6
 
@@ -57,7 +44,7 @@ class Document(Outline):
     def edited(self, edit: Edit) -> Document:
         """The document after one edit. Raises EditRefused."""
         marks = len(self.text) - len(self.text.lstrip(BOM))
-        if marks:  # they are the file's, and no part of the first heading
+        if marks:  # byte order marks belong to the file, and not to the first heading
             return Document(self.text[:marks] + Document(self.text[marks:]).edited(edit).text)
         if edit.op == "add":
             return self._added(edit)
@@ -69,7 +56,7 @@ class Document(Outline):
         if edit.op == "delete":
             if section.children and not edit.deep:
                 raise EditRefused(
-                    f'the heading {shown_path(edit.heading)} has others below it; "deep" takes them along'
+                    f'the heading {shown_path(edit.heading)} has others below it; with "deep" they are deleted too'
                 )
             return self._spliced(section.start, section.end, [], [])
         content, titles = self._content(edit.content, above=section.level)
@@ -99,13 +86,13 @@ class Document(Outline):
         return self._spliced(start, start, [*self._gap(start), *content], titles)
 
     def _added(self, edit: Edit) -> Document:
-        """A new heading below another one. One that is there already is appended to."""
+        """A new heading below another one. Where the heading exists already, the content is appended to it."""
         if not edit.heading:
             raise EditRefused("an add names the new heading last in its path")
         *above, title = edit.heading
         if self._at(edit.heading):
             if is_blank(edit.content):
-                raise EditRefused(f"the heading {shown_path(edit.heading)} is there already, and nothing goes below it")
+                raise EditRefused(f"the heading {shown_path(edit.heading)} is there already, and the content is empty")
             return self.edited(replace(edit, op="append"))
         parent = self.find(above)
         level = parent.children[-1].level if parent.children else parent.level + 1
@@ -132,11 +119,11 @@ class Document(Outline):
     # --- putting it together --------------------------------------------------------------------------------------
 
     def _spliced(self, start: int, stop: int, new: list[str], titles: _Titles, *, apart: bool = True) -> Document:
-        """The document with other lines in place of `[start, stop)`, which hold exactly the headings `titles`.
+        """The document with `new` in place of the lines `[start, stop)`. `new` has exactly the headings `titles`.
 
-        Only what the change can reach is read again: from the heading before it to the one behind it.
+        Only the part that the change can affect is parsed again: from the heading before it to the heading behind it.
 
-        :apart: a blank line goes between the new lines and what follows. Raises EditRefused.
+        :apart: put a blank line between the new lines and the lines that follow. Raises EditRefused.
         """
         before = [heading for heading in self._headings if heading.start < start]
         after = [heading for heading in self._headings if heading.start >= stop]
@@ -146,46 +133,46 @@ class Document(Outline):
         by = len(lines) - len(self.lines)
         first = before[-1].start if before else self._above
         part = lines[first : (after[0].body if after else len(self.lines)) + by]
-        found = scan(part)
+        scanned = scan(part)
         expected = [*_titles(before[-1:]), *titles, *_titles(after[:1])]
-        if _titles(found.headings) != expected or (after and found.headings[-1].body != len(part)):
-            raise EditRefused("it would change what the lines after it are, or its headings are none in that place")
-        self._check_next(stop, found.blocks, by - first)
-        if found.open_end and not self.open_end:
+        if _titles(scanned.headings) != expected or (after and scanned.headings[-1].body != len(part)):
+            raise EditRefused("the lines after it would be read as something else, or its headings as none")
+        self._check_next(stop, scanned.blocks, by - first)
+        if scanned.open_end and not self.open_end:
             raise EditRefused("it leaves a fence or comment open")
-        moved = [heading.moved(first) for heading in found.headings]
+        moved = [heading.moved(first) for heading in scanned.headings]
         headings = [*before[:-1], *moved, *(heading.moved(by) for heading in after[1:])]
-        made = self._made(lines, headings, self.open_end if after else found.open_end)
+        made = self._made(lines, headings, self.open_end if after else scanned.open_end)
         if titles:
             self._check_titles(made)
         return made
 
     def _head(self, start: int, stop: int, new: list[str]) -> list[str]:
-        """The lines before a change; what follows them must not go on in the last one."""
+        """The lines before a change. The last one gets a line end, so that no text is added to that line."""
         head = self.lines[:start]
         if head and (new or stop < len(self.lines)) and not head[-1].endswith(("\n", "\r")):
             head[-1] += self.newline
         return head
 
     def _gap_below(self, start: int, stop: int, new: list[str], apart: bool) -> list[str]:
-        """The blank line between new lines, or those before a gap, and what follows."""
+        """The blank line between the new lines (for a deletion: the lines before it) and the lines that follow."""
         if not apart or stop == len(self.lines) or is_blank(self.lines[stop]):
             return []
-        if not new:  # a mark of its own begins a heading; an underlined one takes in the lines above it
+        if not new:  # a heading with `#` stands by itself; an underlined one would take in the lines above it
             return [] if _ATX.match(self.lines[stop]) else self._gap(start)
         return [] if is_blank(new[-1]) or _goes_on(new, self.lines[stop]) else [self.newline]
 
     def _check_next(self, stop: int, blocks: frozenset[int], by: int) -> None:
-        """The text behind a change begins a block of its own, or an item, as it did; then all of it is what it was."""
+        """Refuse where the text behind a change no longer begins a block, or an item, of its own."""
         kept = next((number for number in range(stop, len(self.lines)) if not is_blank(self.lines[number])), None)
         if kept is None or kept + by in blocks:
             return
         end = next((heading.start for heading in self._headings if heading.start > kept), len(self.lines))
-        if 0 in scan(self.lines[kept:end]).blocks:  # a link's definition never is one
-            raise EditRefused("it would take in the lines after it")
+        if 0 in scan(self.lines[kept:end]).blocks:  # a link definition is never a block
+            raise EditRefused("it would join the lines after it to its own")
 
     def _made(self, lines: list[str], headings: list[Heading], open_end: bool) -> Document:
-        """The outcome of an edit, unless its beginning has become something else."""
+        """The edited document. Refuses it where its first lines have become front matter or a byte order mark."""
         made = Document.__new__(Document)
         made._set(lines, self._above, headings, open_end)
         if not self._above and lines and lines[0].startswith("---") and front_matter_lines(made.text):
@@ -195,7 +182,7 @@ class Document(Outline):
         return made
 
     def _check_titles(self, made: Document) -> None:
-        """A new heading makes none ambiguous that was not."""
+        """Refuse a new heading whose path another heading already has."""
         for path in made.duplicates():
             if 0 < self._counts[path] < made._counts[path]:
                 raise EditRefused(f"the heading {shown_path(path)} is there already")
@@ -203,20 +190,20 @@ class Document(Outline):
     # --- the parts of an edit -------------------------------------------------------------------------------------
 
     def _content(self, content: str, *, above: int) -> tuple[list[str], _Titles]:
-        """New lines with this document's line ends, without blank ones around them; and their headings."""
+        """The content as lines with this document's line ends, without blank lines around them; and their headings."""
         lines = [line.rstrip("\r\n") for line in split_lines(content.lstrip(BOM))]
-        said = [number for number, line in enumerate(lines) if not is_blank(line)]
-        if not said:
+        filled = [number for number, line in enumerate(lines) if not is_blank(line)]
+        if not filled:
             raise EditRefused("its content is empty")
-        made = [line + self.newline for line in lines[said[0] : said[-1] + 1]]
-        found = scan(made)
-        if found.open_end:
+        made = [line + self.newline for line in lines[filled[0] : filled[-1] + 1]]
+        scanned = scan(made)
+        if scanned.open_end:
             raise EditRefused("its content leaves a fence or comment open")
-        if any(heading.level <= above for heading in found.headings):
+        if any(heading.level <= above for heading in scanned.headings):
             raise EditRefused(
                 f"its content has a heading of level {above} or above, which would end the place it goes to"
             )
-        return made, _titles(found.headings)
+        return made, _titles(scanned.headings)
 
     def _refuse_open(self, end: int) -> None:
         if self.open_end and end == len(self.lines):
@@ -224,7 +211,7 @@ class Document(Outline):
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """The text after all edits, each made on the outcome of the one before. Raises EditRefused with its number."""
+    """The text after all edits, made one after the other. Raises EditRefused with the number of the edit."""
     document = Document(text)
     for number, edit in enumerate(edits, 1):
         try:
@@ -239,7 +226,7 @@ def _titles(headings: Sequence[Heading]) -> _Titles:
 
 
 def _title(title: str) -> str:
-    """A title that a heading of one line can have. Raises EditRefused."""
+    """The title as a heading of one line can have it. Raises EditRefused."""
     made = normal(title)
     if not made or _titles(scan([f"# {made}\n"]).headings) != [(1, made)]:
         raise EditRefused(f"{title!r:.80} is no title of a heading")
@@ -247,20 +234,20 @@ def _title(title: str) -> str:
 
 
 def _closing(rest: str) -> str:
-    """The marks that may close a heading, with the blanks before them."""
+    """The `#` marks that close a heading, with the blanks before them; empty where there are none."""
     bare = rest.rstrip(" \t").rstrip("#")
     closed = len(bare) < len(rest.rstrip(" \t")) and bare.endswith((" ", "\t"))
     return rest[len(bare.rstrip(" \t")) :] if closed else ""
 
 
 def _refuse_takeover(section: Section, titles: _Titles) -> None:
-    """A heading among a section's own text must not come to stand above the headings below the section."""
+    """Refuse new headings in a section's own text that rank above the headings below the section."""
     if section.children and any(level < section.children[0].level for level, _ in titles):
         raise EditRefused(f"a heading in its content would take over those below {shown_path(section.path)}")
 
 
 def _goes_on(before: Sequence[str], after: str) -> bool:
-    """Whether lines and the next one stand together without a blank line: items of a list."""
+    """Whether the next line belongs to the same list as the lines before it, so that no blank line goes between."""
     if not _LIST_ITEM.match(after):
         return False
     for line in reversed(before):
@@ -272,7 +259,7 @@ def _goes_on(before: Sequence[str], after: str) -> bool:
 
 
 def _joined(*parts: Sequence[str]) -> list[str]:
-    """All lines, of which none melts into the next: a carriage return and a line feed are one line end together."""
+    """All lines. A carriage return at the end of a part and a line feed after it become one line end."""
     made: list[str] = []
     for part in parts:
         if made and part and made[-1].endswith("\r") and part[0].startswith("\n"):

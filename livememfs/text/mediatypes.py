@@ -1,7 +1,7 @@
-"""What kind of content an object has, by its name: for browsers of buckets, and for whoever is given a link.
+"""The media type of an object, by its name: for programs that show a bucket, and for people who open a link to it.
 
-Owns the types of what livememfs writes; those of ordinary files are Python's own, so the same on every machine. Pure;
-any thread.
+Owns the types of the files that livememfs writes. All others are Python's own, so they are the same on every machine.
+Pure; any thread.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ _TYPES = MimeTypes(filenames=()).types_map[True] | {
 
 
 def content_type(key: str) -> str:
-    """The media type of an object of that name."""
+    """The media type of an object with this key."""
     return _TYPES.get(splitext(key)[1].lower(), UNKNOWN)

@@ -1,9 +1,9 @@
-"""Two versions of a text that grew out of one: put together where that is safe (three-way merge by lines).
+"""Two versions of a text that were made from the same base, joined where that is safe (three-way merge by lines).
 
-Owns what "safe" means: a line that one side added is in the result, a line that one side removed and the other left
-alone is not. Refuses everything else with None, upon which the caller keeps both files: overlapping and touching
-changes, whatever is not text, texts too large or too repetitive to be compared in a moment. Pure and deterministic; may
-be called from any thread, and takes up to about a second of it.
+Owns what "safe" means: a line that one side added is in the result; a line that one side removed, and the other left
+alone, is not. Refuses with None, and the caller then keeps both files: changes that overlap or touch, bytes that are no
+text, texts that are too large or too repetitive for a quick comparison. Pure and deterministic; may be called from any
+thread, which it may keep busy for about a second.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from io import BytesIO
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_LINES = 20_000
 MAX_MIDDLE_LINES = 2_000
-"""Lines compared one by one: what is left of a text without the beginning and the end that both versions share."""
+"""Lines that are compared one by one: those between the beginning and the end that both versions share."""
 MAX_STEPS = 4_000_000
-"""Pairs of equal lines that a comparison may look at. A text of one line repeated is quadratic, again and again."""
+"""Pairs of equal lines that a comparison may look at: a text that repeats one line has quadratically many."""
 
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *, repeated: bool = False) -> bytes | None:
     """One text with the changes of both versions of `base`, or None where a person has to decide.
 
-    What both only appended is kept from both, theirs first. `repeated`: theirs may have been made from a part of ours,
-    so lines with which both additions begin are the same lines. `base` None means that it is not known: only equal
-    versions are then merged. Anything but UTF-8 text without NUL is merged only where one side changed nothing.
+    Where both sides only appended, both additions are kept, theirs first. `repeated`: theirs may have been made from a
+    part of ours, so equal lines at the start of both additions are kept once. `base` None: it is not known, and only
+    equal versions are joined. Bytes that are not UTF-8, or hold a NUL, are joined only where one side changed nothing.
     """
     if ours == theirs:
         return ours
@@ -53,9 +53,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _merge_appended(base: bytes, ours: bytes, theirs: bytes, *, repeated: bool) -> bytes | None:
-    """`base`, then what they appended, then what we did; None if either did anything else."""
+    """`base`, then what they appended, then what we appended; None if a side did anything else."""
     if base and not base.endswith(b"\n"):
-        # A side that went on in the last line has changed it, which is more than appending.
+        # A side that added to the last line has changed that line, which is more than appending.
         base += b"\r\n" if theirs.startswith(base + b"\r\n") else b"\n"
     if not (ours.startswith(base) and theirs.startswith(base)):
         return None
@@ -67,7 +67,7 @@ def _merge_appended(base: bytes, ours: bytes, theirs: bytes, *, repeated: bool) 
 
 
 def _missing_end(text: bytes) -> bytes:
-    """What ends the last line, of the kind that ends the line before it; nothing if it has an end."""
+    """The line end that the last line lacks, of the same kind as on the line before; empty if it has one."""
     if text.endswith(b"\n"):
         return b""
     return b"\r\n" if text.rpartition(b"\n")[0].endswith(b"\r") else b"\n"
@@ -100,7 +100,7 @@ class _BoundedMatcher(SequenceMatcher[bytes]):
         self._steps_left = MAX_STEPS
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
-        """As difflib has it. Each line of `a` is held against its equals in `b`: that is the whole cost."""
+        """As in difflib. It visits, for each line of `a`, all equal lines of `b`: that is the whole cost."""
         self._steps_left -= self._cost_up_to[self._all if ahi is None else ahi] - self._cost_up_to[alo]
         if self._steps_left < 0:
             raise _TooCostlyError
@@ -110,7 +110,7 @@ class _BoundedMatcher(SequenceMatcher[bytes]):
 def _merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     if max(map(len, (base, ours, theirs))) > MAX_BYTES:
         return None
-    # Not `splitlines`: to that, a lone carriage return ends a line too.
+    # Not `splitlines`, which also ends a line at a lone carriage return.
     old, our_lines, their_lines = (BytesIO(data).readlines() for data in (base, ours, theirs))
     if max(map(len, (old, our_lines, their_lines))) > MAX_LINES:
         return None
@@ -122,7 +122,7 @@ def _merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 
 def _changes(base: list[bytes], side: list[bytes]) -> list[_Change]:
-    """What turns `base` into `side`, in order; between two changes is at least one line that stays."""
+    """The changes that make `side` of `base`, in order; at least one unchanged line stands between two of them."""
     head = _shared(base, side)
     tail = _shared(reversed(base[head:]), reversed(side[head:]))
     old, new = base[head : len(base) - tail], side[head : len(side) - tail]
@@ -135,24 +135,20 @@ def _changes(base: list[bytes], side: list[bytes]) -> list[_Change]:
     ]
 
 
-def _shared(one: Iterable[bytes], other: Iterable[bytes]) -> int:
+def _shared(left: Iterable[bytes], right: Iterable[bytes]) -> int:
     """How many lines are equal before the first that differ."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def _combined(base: list[bytes], ours: list[_Change], theirs: list[_Change]) -> list[_Change] | None:
-    """The changes of both in order, each once, or None if any two of them are not clear of each other."""
+    """The changes of both sides in order, each once, or None if two of them touch or may concern the same lines."""
     shared = set(ours) & set(theirs)
     changes = sorted({*ours, *theirs}, key=lambda change: (change.start, change.stop))
-    # Without a line between them that both left alone, nobody knows which comes first, or whether one undoes the other.
+    # Without an unchanged line between two changes, nobody knows which comes first, or whether one undoes the other.
     if any(later.start <= change.stop for change, later in pairwise(changes)):
         return None
-    # What both took away here and only one has elsewhere was moved by that one and removed, or moved, by the other.
+    # Lines that both sides took away here, and that only one side has elsewhere: this side moved them, and the other
+    # side removed them or moved them to another place.
     gone = _words(line for change in shared for line in base[change.start : change.stop])
     gone -= _words(line for change in shared for line in change.lines)
     elsewhere = _words(line for change in changes if change not in shared for line in change.lines)
@@ -160,7 +156,7 @@ def _combined(base: list[bytes], ours: list[_Change], theirs: list[_Change]) -> 
 
 
 def _words(lines: Iterable[bytes]) -> set[bytes]:
-    """The lines that say something, without their ends: moved to the very end, a line may lose its own."""
+    """The lines that are not blank, without line ends: a line that is moved to the end of a text may lose its own."""
     return {line.rstrip(b"\r\n") for line in lines if line.strip()}
 
 

@@ -1,6 +1,6 @@
-"""A Markdown text as lines and a tree of headings, looked at but not changed.
+"""A Markdown text as lines and a tree of headings, for reading.
 
-Owns finding a heading by its path, and what its own lines are. Refuses a path that names no heading, or several.
+Owns finding a heading by its path, and which lines are its own. Refuses a path that names no heading, or several.
 Pure; any thread may call it.
 """
 
@@ -31,11 +31,11 @@ class Outline:
 
     def __init__(self, text: str) -> None:
         lines, above = split_lines(text), front_matter_lines(text)
-        found = scan(lines[above:])
-        self._set(lines, above, [heading.moved(above) for heading in found.headings], found.open_end)
+        scanned = scan(lines[above:])
+        self._set(lines, above, [heading.moved(above) for heading in scanned.headings], scanned.open_end)
 
     def _set(self, lines: list[str], above: int, headings: list[Heading], open_end: bool) -> None:
-        """:open_end: whether a fence or a comment is never closed: it would swallow whatever is added at the end"""
+        """:open_end: whether a fence or a comment is never closed, so that text added at the end would belong to it"""
         self.lines, self.open_end = lines, open_end
         self._above, self._headings = above, headings
         self.root = tree(headings, above, len(lines))
@@ -53,18 +53,18 @@ class Outline:
 
     def find(self, path: Sequence[str]) -> Section:
         """The one heading at a path. Raises EditRefused when there is none, or more than one."""
-        found = self._at(path)
-        if len(found) > 1:
-            raise EditRefused(f"the heading {shown_path(path)} is there {len(found)} times")
-        if not found:
+        sections = self._at(path)
+        if len(sections) > 1:
+            raise EditRefused(f"the heading {shown_path(path)} is there {len(sections)} times")
+        if not sections:
             raise EditRefused(f"there is no heading {shown_path(path)}; there are {self._known()}")
-        return found[0]
+        return sections[0]
 
     def _at(self, path: Sequence[str]) -> list[Section]:
-        found = [self.root]
+        sections = [self.root]
         for title in map(normal, path):
-            found = [child for section in found for child in section.children if child.title == title]
-        return found
+            sections = [child for section in sections for child in section.children if child.title == title]
+        return sections
 
     def _known(self) -> str:
         sections = self.sections()
@@ -96,11 +96,11 @@ class Outline:
         return range(start, stop)
 
     def _last_line(self, start: int, stop: int) -> int:
-        """The end of the last line that is not blank."""
+        """The number behind the last line of `[start, stop)` that is not blank."""
         while stop > start and is_blank(self.lines[stop - 1]):
             stop -= 1
         return stop
 
     def _gap(self, place: int) -> list[str]:
-        """The blank line between what is there and what comes next."""
+        """The blank line that has to stand before new lines at a place; none where one stands already."""
         return [self.newline] if place > 0 and not is_blank(self.lines[place - 1]) else []

@@ -1,13 +1,14 @@
-"""How much of a model's attention a text takes, and what fits into so much.
+"""How many tokens a text has, about, and how much text fits into a number of tokens.
 
-Owns the one estimate of tokens and what is cut by it: no tokenizer, which would be another for each model. Pure; any
-thread.
+Owns the one estimate of tokens, and cutting texts by it. It is an estimate, because each model has another tokenizer.
+Pure; any thread.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from io import StringIO
 
 _LOWER, _UPPER, _DIGIT, _SPACE, _LINE, _MARK = b"a", b"A", b"0", b" ", b"\n", b"."
 _SCRIPTS = (
@@ -23,16 +24,16 @@ _SCRIPTS = (
     (0xEE, b"f", 0.9),  # wide forms and marks
     (0xF0, b"p", 1.8),  # pictures
 )
-"""The first byte in UTF-8 from which a script begins, the class of its characters, tokens that each costs."""
+"""The first byte in UTF-8 of a script, the class of its characters, the tokens that each character costs."""
 _ASCII: Sequence[tuple[bytes, float]] = (
-    # A word costs by its beginning and a little by its length; a change of case begins another.
+    # A word costs something for its beginning and a little for each letter; a change of case begins another word.
     *((b" a", 0.6), (b"\na", 0.6), (b".a", 0.55), (b"Aa", 0.55), (b"aA", 0.83), (b"AA", 0.65), (b"a", 0.115)),
-    # Three digits are a token, and a space before a number is one of its own.
+    # Three digits are a token, and a space before a number is a token of its own.
     *((b" 0", 1.5), (b".0", 0.45), (b"a0", 0.45), (b"A0", 1.1), (b"0a", 0.95), (b"0A", 1.4), (b"0", 0.33)),
-    # Of marks, empty lines and spaces the more stand together, the less each costs.
+    # The more marks, empty lines or spaces stand together, the less each of them costs.
     *((b".", 0.68), (b"..", -0.6), (b"....", -0.8), (b"\n", 1.2), (b"\n\n", -1.0), (b"  ", 0.35), (b"    ", -0.65)),
 )
-"""What stands in a text, by the classes of its characters, and tokens that each occurrence costs."""
+"""One or several characters of a text, by their classes, and the tokens that each occurrence costs."""
 _COSTS = (*((kind, cost) for _, kind, cost in _SCRIPTS), *_ASCII)
 _LATER_BYTES = bytes(range(0x80, 0xC0))
 
@@ -50,11 +51,11 @@ _CLASSES = b"".join(map(_class, range(256)))
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text is, rounded up: prose, code and encoded data are a quarter off at most.
+    """About how many tokens a text has, rounded up: for prose, code and encoded data it is a quarter off at most.
 
     The figures are fitted to a published tokenizer (o200k_base); others differ from it by about as much.
     """
-    # One byte for each character: its class. Counting pairs of these is much faster than to look at words.
+    # One byte for each character: its class. Counting pairs of these is much faster than looking at words.
     classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _LATER_BYTES)
     costs = _ASCII if text.isascii() else _COSTS
     first = 0.5 if classes[:1] in (_LOWER, _DIGIT) else 0.0
@@ -62,33 +63,33 @@ def tokens(text: str) -> int:
 
 
 def at_most(estimated: int) -> int:
-    """Tokens that a text may have of which so many are estimated: the estimate is a quarter off at most.
+    """The most tokens that a text with this estimate can have: the estimate is a quarter off at most.
 
-    Whoever fills a request up counts with these, else it is one that an endpoint refuses.
+    A request that is filled up must be counted with this, or an endpoint may refuse it as too long.
     """
     return estimated + -(-estimated // 4)
 
 
 def fitting(room: int) -> int:
-    """How many estimated tokens are `room` tokens at most, whatever the text: the reverse of `at_most`."""
+    """How many estimated tokens are `room` tokens at most, whatever the text is: the reverse of `at_most`."""
     return max(room, 0) * 4 // 5
 
 
 def cut_to(text: str, budget: int, *, end: str = "") -> str:
-    """The beginning of a text that is `budget` tokens at most, with `end` after it where something was cut off."""
+    """The beginning of a text, `budget` tokens at most, with `end` after it where the text was cut."""
     while (cost := tokens(text)) > budget and len(text) > 1:
         text = text[: max(len(text) * budget // cost - 1, 0)].rstrip() + end
     return text
 
 
 class Budget:
-    """So many tokens for the parts of one answer. A part that does not fit leaves room for smaller ones after it."""
+    """The tokens for the parts of one answer. A part that does not fit leaves the room to smaller parts after it."""
 
     def __init__(self, tokens: int) -> None:
         self.left = tokens
 
     def takes(self, *texts: str, at_any_cost: bool = False) -> bool:
-        """Whether there is room for a part made of these texts, which is spent then."""
+        """Whether there is room for a part made of these texts. If so, the room is spent."""
         cost = sum(map(tokens, texts))
         if cost > self.left and not at_any_cost:
             return False
@@ -97,14 +98,12 @@ class Budget:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends. Only a line feed ends one: what else Python divides at is text."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    lines[-1] = lines[-1].removesuffix("\n")
-    return lines if lines[-1] else lines[:-1]
+    """The lines of a text with their line feeds. Other characters at which Python splits lines do not end one here."""
+    return StringIO(text, newline="\n").readlines()
 
 
 def first_lines(lines: Sequence[str], budget: Budget) -> int:
-    """How many of the first lines there is room for, one at least."""
+    """How many of the first lines there is room for; at least one."""
     for count, line in enumerate(lines):
         if not budget.takes(line, at_any_cost=not count):
             return count

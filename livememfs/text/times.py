@@ -1,7 +1,7 @@
-"""ISO 8601 as the data model writes it, and as others write it.
+"""Time stamps of ISO 8601, as the data model writes them and as other programs do.
 
-Owns the one reading and the one writing of time stamps in records. Refuses naive results: what is read without an
-offset is taken as UTC, what is written ends in `Z`. Pure; may be called from any thread.
+Owns how time stamps in records are read and written: a stamp without an offset is read as UTC, and a written one ends
+in `Z`. Never gives a naive datetime. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from datetime import UTC, datetime
 
 
 def iso(moment: datetime, *, exact: bool = False) -> str:
-    """The form of the data model, `2026-02-20T14:00:00Z`, of an aware datetime.
+    """An aware datetime in the form of the data model, `2026-02-20T14:00:00Z`.
 
-    Fractions of a second are dropped, unless `exact` asks for them: a stamp that somebody else wrote must survive.
+    Fractions of a second are dropped unless `exact` is set: a stamp that another program wrote must not change.
     """
     text = moment.astimezone(UTC).isoformat(timespec="auto" if exact else "seconds")
     return text.removesuffix("+00:00") + "Z"
 
 
 def parse_iso(text: str) -> datetime:
-    """The aware UTC datetime of an ISO 8601 text: any offset, fractions, a date alone; no offset means UTC.
+    """The aware datetime, in UTC, of an ISO 8601 text: any offset, fractions, or a date alone; no offset means UTC.
 
-    Raises ValueError when the text is no such stamp or leaves the years 1 to 9999.
+    Raises ValueError when the text is no such stamp, or outside of the years 1 to 9999 in UTC.
     """
     moment = datetime.fromisoformat(text.strip().upper())
     if moment.tzinfo is None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError
-from livememfs.records.space import iso
 from livememfs.shown import harmless, without_login
 from livememfs.text.privacy.redaction import redact
+from livememfs.text.times import iso
 
 KEPT = 1_000
 

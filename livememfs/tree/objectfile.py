@@ -193,18 +193,7 @@ class ObjectFile(File):
 
     def listed_attrs(self) -> Attrs:
         links, version = 0 if self.orphaned else 1, self.body.serial
-        return Attrs.of("file", self.stat(), self.body.size, version=version, nlink=links, volatile=self.volatile)
-
-    def stat(self) -> Stat:
-        """What is known of the file beside its bytes, with mode and time."""
-        info = self.body.info
-        stored = stat_of(info) if info is not None else Stat(mode=DEFAULT_MODE, mtime_ns=0)
-        return stored.under(self.own)
-
-    def touch(self) -> None:
-        """The content was changed just now."""
-        now = self.context.now_ns()
-        self.own = replace(self.own, mtime_ns=now, ctime_ns=now)
+        return Attrs.of("file", stat_here(self), self.body.size, version=version, nlink=links, volatile=self.volatile)
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
@@ -228,7 +217,7 @@ class ObjectFile(File):
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
         self.body.truncate(size, limit=self.size_limit, path=self.path)
-        self.touch()
+        touched(self)
         self.context.writes.count += 1
         self.context.written.add(self)
 
@@ -239,7 +228,7 @@ class ObjectFile(File):
             if change.size:
                 self.body = await self._load(self.body)
             self.truncate(change.size)
-        before, self.own = self.own, changed(self.own, change, self.context, self.stat())
+        before, self.own = self.own, changed(self.own, change, self.context, stat_here(self))
         self.context.writes.count += self.own is not before
         # A close saves the body that is shown only if its descriptor writes, and writes to that body.
         saved_at_close = any(handle.mode.write and handle.body is self.body for handle in self.handles)
@@ -349,7 +338,7 @@ class ObjectHandle(Handle):
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)
-        file.touch()
+        touched(file)
         file.context.writes.count += 1
         file.context.written.add(file)
         return len(data)
@@ -385,7 +374,7 @@ class ObjectHandle(Handle):
         if change.size is not None and self.mode.write:
             self.body = await file._load(self.body)
             self.body.truncate(change.size, limit=file.size_limit, path=file.path)
-            file.touch()
+            touched(file)
             file.context.writes.count += 1
             change = replace(change, size=None)
         await file.change(change, caller)
@@ -439,6 +428,19 @@ def stat_of(info: ObjectInfo, default_mode: int = DEFAULT_MODE) -> Stat:
     return stat
 
 
+def stat_here(file: ObjectFile) -> Stat:
+    """What is known of a file beside its bytes, stored or not, with mode and time."""
+    info = file.body.info
+    stored = stat_of(info) if info is not None else Stat(mode=DEFAULT_MODE, mtime_ns=0)
+    return stored.under(file.own)
+
+
+def touched(file: ObjectFile) -> None:
+    """The content of a file was changed just now."""
+    now = file.context.now_ns()
+    file.own = replace(file.own, mtime_ns=now, ctime_ns=now)
+
+
 def changed(own: Stat, change: AttrChange, context: Context, shown: Stat) -> Stat:
     """What is set of a file after a change of attributes; the same object when that asks for nothing that is kept."""
     new = Stat(mode=None if change.mode is None else change.mode & PERMISSIONS, mtime_ns=change.mtime_ns)
@@ -455,6 +457,6 @@ def changed(own: Stat, change: AttrChange, context: Context, shown: Stat) -> Sta
 def pending_attrs(file: ObjectFile) -> Iterator[Mapping[str, str]]:
     """The metadata to store with the next put; the file's own copies are dropped once that has succeeded."""
     before = file.own
-    yield file.stat().render()
+    yield stat_here(file).render()
     if file.own is before:
         file.own = NOTHING

@@ -164,18 +164,12 @@ class PlainDirectory(Directory):
             return self._last  # for those who have it open; another directory may have its name by now
         if self._prefix is None:
             await _expect_there(self)
-        return replace(self._attrs_by(await marker_of(self)), volatile=False)
+        return replace(_attrs(self, await marker_of(self)), volatile=False)
 
     def listed_attrs(self) -> Attrs:
         """What a listing of the parent shows: to ask for each marker that is not known would cost too many requests."""
         level = self.context.replica.names.levels.get(self.prefix)
-        return self._attrs_by(level.objects.get("") if level is not None else None)
-
-    def _attrs_by(self, marker: ObjectInfo | None) -> Attrs:
-        stat = stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
-        level = self.context.replica.names.levels.get(self.prefix)
-        below = len(level.folders) if level is not None and self._prefix is None else 0
-        return Attrs.of("directory", stat.under(self.own), 0, nlink=0 if self.gone else 2 + below, volatile=True)
+        return _attrs(self, level.objects.get("") if level is not None else None)
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -243,22 +237,10 @@ class PlainDirectory(Directory):
         now = self.context.now_ns()
         self.own = replace(self.own, mtime_ns=now, ctime_ns=now)
 
-    async def made_by(self, caller: Caller, mode: int, *, directory: bool = False) -> Stat:
-        """What something new here begins with. In a directory with the set-gid bit, its group passes on."""
-        stat = Stat(mode=mode & PERMISSIONS, mtime_ns=self.context.now_ns())
-        if not self.context.ids.by_number:
-            return stat
-        above = await self.attrs()
-        if not above.mode & S_ISGID:
-            return replace(stat, uid=caller.uid, gid=caller.gid)
-        _, gid = self.context.ids.shown(above.uid, above.gid)
-        bit = S_ISGID if directory else 0
-        return replace(stat, mode=mode & PERMISSIONS | bit, uid=caller.uid, gid=gid)
-
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         self.check_new(name)
-        await self._expect_free(name)
-        stat = await self.made_by(caller, mode)
+        stat = await made_by(self, caller, mode)
+        await expect_free(self, name)
         file = PlainFile(self, name, self.context, None, self.prefix + name)
         file.own = stat
         self.known.unsaved[name] = file
@@ -268,8 +250,8 @@ class PlainDirectory(Directory):
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         self.check_new(name)
         check_key(f"{self.prefix}{name}/", self.path_of(name))  # the marker's key is one byte longer
-        await self._expect_free(name)
-        meta = (await self.made_by(caller, mode, directory=True)).render()
+        meta = (await made_by(self, caller, mode, folder=True)).render()
+        await expect_free(self, name)
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
         self.context.replica.names.begin(f"{self.prefix}{name}/")
         made = PlainDirectory(self, name, self.context)
@@ -281,9 +263,9 @@ class PlainDirectory(Directory):
         self.check_new(name)
         if self.context.confined:
             expect_stays(target, self, name)
-        await self._expect_free(name)
         data = target.encode("utf-8", "surrogateescape")
-        meta = type_meta("symlink", (0, 0)) | replace(await self.made_by(caller, 0), mode=None).render()
+        meta = type_meta("symlink", (0, 0)) | replace(await made_by(self, caller, 0), mode=None).render()
+        await expect_free(self, name)
         info = self.context.replica.save(self.prefix + name, data, meta=meta, base=None)
         made = PlainSymlink(self, name, self.context, info)
         self.known.stored[name] = made
@@ -292,16 +274,12 @@ class PlainDirectory(Directory):
 
     async def mknod(self, name: str, kind: Kind, mode: int, rdev: tuple[int, int], caller: Caller) -> Node:
         self.check_new(name)
-        await self._expect_free(name)
-        meta = type_meta(kind, rdev) | (await self.made_by(caller, mode)).render()
+        meta = type_meta(kind, rdev) | (await made_by(self, caller, mode)).render()
+        await expect_free(self, name)
         info = self.context.replica.save(self.prefix + name, b"", meta=meta, base=None)
         made = self.known.stored[name] = PlainObject(self, name, self.context, info)
         self.touch()
         return made
-
-    async def _expect_free(self, name: str) -> None:
-        if await _existing(self, name) is not None:
-            raise errors.AlreadyExists(path=self.path_of(name))
 
     async def unlink(self, name: str) -> None:
         node = await self.child(name)
@@ -370,12 +348,36 @@ class PlainDirectory(Directory):
         if self.gone or not self.prefix:
             return
         marker = await marker_of(self)
-        stat = stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
+        stat = _stat(marker)
         own = changed(self.own, change, self.context, stat.under(self.own))
         if own is self.own:
             return
         self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
         self.own = NOTHING
+
+
+async def made_by(directory: PlainDirectory, caller: Caller, mode: int, *, folder: bool = False) -> Stat:
+    """What something new in a directory begins with. With its set-gid bit, a directory passes on its group."""
+    stat = Stat(mode=mode & PERMISSIONS, mtime_ns=directory.context.now_ns())
+    if not directory.context.ids.by_number:
+        return stat
+    above = await directory.attrs()
+    if not above.mode & S_ISGID:
+        return replace(stat, uid=caller.uid, gid=caller.gid)
+    _, gid = directory.context.ids.shown(above.uid, above.gid)
+    return replace(stat, mode=mode & PERMISSIONS | (S_ISGID if folder else 0), uid=caller.uid, gid=gid)
+
+
+def _stat(marker: ObjectInfo | None) -> Stat:
+    """What a marker says of its directory, with mode and time."""
+    return stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
+
+
+def _attrs(directory: PlainDirectory, marker: ObjectInfo | None) -> Attrs:
+    level = directory.context.replica.names.levels.get(directory.prefix)
+    below = len(level.folders) if level is not None and directory._prefix is None else 0
+    links = 0 if directory.gone else 2 + below
+    return Attrs.of("directory", _stat(marker).under(directory.own), 0, nlink=links, volatile=True)
 
 
 async def _expect_there(directory: PlainDirectory) -> None:
@@ -387,6 +389,12 @@ async def _expect_there(directory: PlainDirectory) -> None:
     listed = directory.name in (await replica.names.listing(above.prefix)).folders
     if not (listed and await replica.presence.is_there(directory.prefix)) and not directory.known.unsaved_below():
         raise errors.Stale(path=directory.path)
+
+
+async def expect_free(directory: Directory, name: str) -> None:
+    """AlreadyExists when a directory has the name."""
+    if await _existing(directory, name) is not None:
+        raise errors.AlreadyExists(path=directory.path_of(name))
 
 
 async def _existing(directory: Directory, name: str) -> Node | None:

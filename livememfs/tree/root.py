@@ -27,7 +27,7 @@ from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
-from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.plain import PlainDirectory, expect_free
 from livememfs.tree.plainfile import PlainObject
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
@@ -200,7 +200,7 @@ class Root(PlainDirectory):
         if name.startswith("."):
             return await self._places.make(name, self.context.now_ns())
         check_space_name(name)
-        await self._expect_free(name)
+        await expect_free(self, name)
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
         except errors.AlreadyExists:

@@ -24,3 +24,9 @@ def project(tmp_path: Path) -> Callable[..., Project]:
         return Project.made(tmp_path / "project", files or {}, links or {})
 
     return make
+
+
+@pytest.fixture
+def made(project: Callable[..., Project]) -> Project:
+    """A project without files."""
+    return project()

@@ -62,17 +62,17 @@ class Project:
     @classmethod
     def made(cls, path: Path, files: dict[str, bytes], links: dict[str, str]) -> Project:
         """One with these files committed."""
-        found = cls(path)
+        project = cls(path)
         path.mkdir()
         for name, data in files.items():
-            found.write(name, data)
+            project.write(name, data)
         for name, target in links.items():
             (path / name).symlink_to(target)
-        found.git("init", "-q")
-        found.git("config", "core.autocrlf", "false")
-        found.git("add", "-A")
-        found.git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
-        return found
+        project.git("init", "-q")
+        project.git("config", "core.autocrlf", "false")
+        project.git("add", "-A")
+        project.git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
+        return project
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
         """What git says on standard output."""
@@ -98,15 +98,15 @@ class Project:
 
     def everything(self) -> dict[str, tuple[int, bytes]]:
         """Each file, link and directory but git's: its type and mode, and its bytes."""
-        found = {}
+        entries = {}
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()
             if name == ".git" or name.startswith(".git/"):
                 continue
             mode = path.lstat().st_mode
             link = os.fsencode(path.readlink()) if path.is_symlink() else b""
-            found[name] = mode, link or (path.read_bytes() if stat.S_ISREG(mode) else b"")
-        return found
+            entries[name] = mode, link or (path.read_bytes() if stat.S_ISREG(mode) else b"")
+        return entries
 
     def status(self) -> set[str]:
         """The files that git sees as changed."""
@@ -122,9 +122,9 @@ class Project:
 
     def install(self, tool: AgentName, space: str = "project", **more: Any) -> Plan:
         """Install, and what was planned."""
-        found = self.planned(tool, space, **more)
-        found.carry_out()
-        return found
+        planned = self.planned(tool, space, **more)
+        planned.carry_out()
+        return planned
 
     def removal(self, tool: AgentName, *, home: bool = False) -> Plan:
         """What uninstalling would change."""
@@ -132,6 +132,6 @@ class Project:
 
     def uninstall(self, tool: AgentName, *, home: bool = False) -> Plan:
         """Uninstall, and what was planned."""
-        found = self.removal(tool, home=home)
-        found.carry_out()
-        return found
+        planned = self.removal(tool, home=home)
+        planned.carry_out()
+        return planned

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,19 @@ class World:
         self.asked.append(space)
         return self.text
 
-    def run(self, main: object) -> None:
+    async def change(self) -> None:
+        """An observation was made, and there was time to write."""
+        self.rules.heard(OBSERVED)
+        await trio.sleep(10)
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        """Have a mount begin, and then `main`."""
+
         async def whole() -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.rules.run)
                 await trio.sleep(10)
-                await main()  # type: ignore[operator]  # an async function, as each test gives one
+                await main()
                 nursery.cancel_scope.cancel()
 
         virtual.run(whole)
@@ -59,8 +67,7 @@ def test_a_rule_is_brought_up_to_date_when_the_mount_begins_and_a_while_after_a_
         assert world.file.read_text() == (CURSOR_HEAD + "the first")
         world.text = "the second"
         world.rules.heard(OBSERVED)
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
+        await world.change()
         assert world.file.read_text() == (CURSOR_HEAD + "the second")
 
     world.run(main)
@@ -84,24 +91,14 @@ def test_what_concerns_no_context_asks_nobody(tmp_path: Path) -> None:
 
 def test_a_file_that_its_user_removed_is_not_made_again(tmp_path: Path) -> None:
     world = World(tmp_path)
-
-    async def main() -> None:
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
-
-    world.run(main)
+    world.run(world.change)
     assert list(world.file.parent.iterdir()) == []
 
 
 def test_the_same_bytes_are_not_written_again(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.file.write_text(CURSOR_HEAD + "the first")
-
-    async def main() -> None:
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
-
-    world.run(main)
+    world.run(world.change)
     assert world.rules.statistics() == {"written": 0, "failed": 0}
 
 
@@ -112,8 +109,7 @@ def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path)
 
     async def main() -> None:
         world.file.chmod(0o600)
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
+        await world.change()
 
     world.run(main)
     assert [path for path, _ in world.failures] == [str(world.file)]
@@ -138,8 +134,7 @@ def test_a_project_on_a_dead_disk_is_told_once_and_holds_up_no_other(
 
     async def main() -> None:
         world.text = "the second"
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
+        await world.change()
         assert world.file.read_text() == (CURSOR_HEAD + "the second")
 
     world.run(main)
@@ -159,8 +154,7 @@ def test_a_disk_that_dies_while_a_file_is_written_stops_nothing(
     async def main() -> None:
         monkeypatch.setattr(Path, "exists", lost)
         world.text = "the second"
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
+        await world.change()
         monkeypatch.undo()
 
     world.run(main)
@@ -178,8 +172,7 @@ def test_a_link_in_place_of_the_rule_leads_to_no_file_of_somebody_elses(tmp_path
     async def main() -> None:
         world.file.unlink()
         world.file.symlink_to(inside)
-        world.rules.heard(OBSERVED)
-        await trio.sleep(10)
+        await world.change()
 
     world.run(main)
     assert outside.read_text() == (CURSOR_HEAD + "like a rule, and outside")
@@ -190,10 +183,6 @@ def test_a_link_in_place_of_the_rule_leads_to_no_file_of_somebody_elses(tmp_path
 def test_a_rule_that_its_user_wrote_anew_is_left_alone(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.file.write_text("my own rule")
-
-    async def main() -> None:
-        pass
-
-    world.run(main)
+    world.run(trio.lowlevel.checkpoint)
     assert world.file.read_text() == "my own rule"
     assert len(world.failures) == 1

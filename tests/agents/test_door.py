@@ -14,7 +14,7 @@ import trio
 import virtual
 
 from livememfs.agents import door
-from livememfs.agents.door import Door, Projects, ProjectSurroundings
+from livememfs.agents.door import Door, Projects
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError
 from livememfs.records.access import EVERYTHING, Access
@@ -36,13 +36,13 @@ class World:
         self.door = Door(self, self.projects)  # type: ignore[arg-type]  # it has an `answer`
 
     def on(self, host: str) -> Projects:
-        around = ProjectSurroundings(home=self.home, host=host, mountpoint=f"{self.home}/mnt", owner="me")
-        self.all.append(Projects(self.replica, self.clock, lambda: self.access, around, self.failing))
+        place = {"home": self.home, "host": host, "mountpoint": f"{self.home}/mnt", "owner": "me"}
+        self.all.append(Projects(self.replica, self.clock, lambda: self.access, self.failing, **place))
         return self.all[-1]
 
     def is_at_work(self) -> bool:
         """Whether somebody looks for a project, who is not virtual."""
-        return any(one.looking for one in self.all)
+        return any(projects.looking for projects in self.all)
 
     def failing(self, path: str, error: LiveMemError) -> None:
         self.failed.append((path, str(error)))
@@ -88,7 +88,7 @@ def test_a_space_is_made_once_and_two_projects_of_one_name_have_two(tmp_path: Pa
         first, second = await world.projects.space(app), await world.projects.space(twin)
         assert first == "app"
         assert second.startswith("app-")
-        assert {one.name for one in await spaces.list_spaces(world.replica)} == {first, second}
+        assert {listed.name for listed in await spaces.list_spaces(world.replica)} == {first, second}
         again = world.on("box")
         assert (await again.space(twin), await again.space(app)) == (second, first)
         assert await world.on("laptop").space(app) not in (first, second)
@@ -129,7 +129,7 @@ def test_a_limited_mount_uses_only_what_it_may_write_to_and_says_so_once(tmp_pat
             await trio.sleep(door.MISSING_KEPT)
             assert await world.projects.space(folder) == space
         assert len(world.failed) == 2
-        assert {one.name for one in await spaces.list_spaces(world.replica)} == {"mine", "theirs"}
+        assert {listed.name for listed in await spaces.list_spaces(world.replica)} == {"mine", "theirs"}
 
     run(tmp_path, main)
 

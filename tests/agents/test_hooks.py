@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,13 +36,6 @@ ABOUT = f"{HEAD}\nAbout this file\n{END}\n"
 BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n{END}\n"
 
 
-class Told:
-    """What a prehook answers."""
-
-    def __init__(self, block: str) -> None:
-        self.block = block
-
-
 class Doubles:
     """Everything around the hooks: what it answers, and what it heard."""
 
@@ -59,7 +53,7 @@ class Doubles:
             self,
             self.page,
             lambda: self.trouble,
-            lambda *told: self.failed.append(told),  # type: ignore[arg-type]  # it has a `turn`
+            lambda *failure: self.failed.append(failure),  # type: ignore[arg-type]  # it has a `turn`
         )
 
     async def page(self, space: str, patience: float) -> str:
@@ -74,10 +68,10 @@ class Doubles:
         await self.work()
         return ABOUT
 
-    async def turn(self, space: str, turn: Turn) -> Told:
+    async def turn(self, space: str, turn: Turn) -> SimpleNamespace:
         self.turns.append(turn)
         await self.work()
-        return Told(self.block)
+        return SimpleNamespace(block=self.block)
 
     async def work(self) -> None:
         await trio.sleep(self.takes)
@@ -108,9 +102,9 @@ def test_each_event_tells_what_its_payload_says(name: str) -> None:
 
 
 def test_every_event_that_an_agent_has_is_there() -> None:
-    told = {event for event, _, _ in PAYLOADS.values()}
+    events = {event for event, _, _ in PAYLOADS.values()}
 
-    assert told == set(CONTRACTS) == set(Hooks.events)
+    assert events == set(CONTRACTS) == set(Hooks.events)
     assert len(CONTRACTS) == sum(len(agent.CONTRACTS) for agent in AGENTS)  # no two have one file
 
 
@@ -118,8 +112,8 @@ def test_every_event_that_an_agent_has_is_there() -> None:
 
 
 def answered(event: str, text: str) -> bytes:
-    told = {"hookEventName": event, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False).encode()
+    fields = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": fields}, ensure_ascii=False).encode()
 
 
 def flat(**fields: Any) -> bytes:
@@ -259,35 +253,30 @@ async def test_a_rollout_says_nothing_of_tools_that_are_no_commands_and_of_other
     assert not [line for (line,) in doubles.database.rows("SELECT line FROM event") if json.loads(line).get("failed")]
 
 
-@pytest.mark.parametrize("agent", FAMILY_NAMES)
-async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session_begins_without_it(
-    doubles: Doubles, agent: str
-) -> None:
-    await doubles.ask(f"{agent}PreCompact", HERE)
-    for source in ("startup", "resume", "compact", "clear"):
-        await doubles.ask(f"{agent}SessionStart", {**HERE, "session_id": source, "source": source})
-
-    assert doubles.forgotten == ["s-1", "compact", "clear"]
-
-
 @pytest.mark.parametrize(
-    ("event", "given_", "forgotten"),
+    ("event", "given_", "forgets"),
     [
-        ("gemini.PreCompress", {"session_id": "g", "trigger": "manual"}, ["g"]),
-        ("gemini.PreCompress", {"session_id": "g", "trigger": "auto"}, []),  # before each request to its model
-        ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, ["g"]),
-        ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, []),
-        ("copilot.preCompact", {"sessionId": "g"}, ["g"]),
-        ("cline.PreCompact", {"taskId": "g"}, ["g"]),
-        ("cursor.preCompact", {"conversation_id": "g"}, ["g"]),
+        *((f"{agent}PreCompact", {"session_id": "g"}, True) for agent in FAMILY_NAMES),
+        *(
+            (f"{agent}SessionStart", {"session_id": "g", "source": source}, source in ("compact", "clear"))
+            for agent in FAMILY_NAMES
+            for source in ("startup", "resume", "compact", "clear")
+        ),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "manual"}, True),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "auto"}, False),  # before each request to its model
+        ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, True),
+        ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, False),
+        ("copilot.preCompact", {"sessionId": "g"}, True),
+        ("cline.PreCompact", {"taskId": "g"}, True),
+        ("cursor.preCompact", {"conversation_id": "g"}, True),
     ],
 )
-async def test_other_agents_forget_too(
-    doubles: Doubles, event: str, given_: dict[str, str], forgotten: list[str]
+async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session_begins_without_it(
+    doubles: Doubles, event: str, given_: dict[str, str], forgets: bool
 ) -> None:
     await doubles.ask(event, given_)
 
-    assert doubles.forgotten == forgotten
+    assert doubles.forgotten == ["g"] * forgets
 
 
 async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubles: Doubles) -> None:
@@ -305,14 +294,14 @@ async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubl
 
 
 async def test_qwen_code_begins_with_a_prompt_where_it_tells_of_no_session(doubles: Doubles) -> None:
-    asked = {**HERE, "prompt": "Which database?"}
-    told = [(await doubles.ask("qwen.UserPromptSubmit", asked)).count(CONTEXT.splitlines()[1].encode()) for _ in "ab"]
-    assert told == [1, 0]
+    prompt = {**HERE, "prompt": "Which database?"}
+    pages = [(await doubles.ask("qwen.UserPromptSubmit", prompt)).count(CONTEXT.splitlines()[1].encode()) for _ in "ab"]
+    assert pages == [1, 0]
 
     begun = {**HERE, "session_id": "begun"}
     await doubles.ask("qwen.SessionStart", {**begun, "source": "startup"})
     for agent, session in (("qwen", "begun"), ("claude", "new")):
-        answer = await doubles.ask(f"{agent}.UserPromptSubmit", {**asked, "session_id": session})
+        answer = await doubles.ask(f"{agent}.UserPromptSubmit", {**prompt, "session_id": session})
         assert CONTEXT.splitlines()[1].encode() not in answer
 
 
@@ -333,10 +322,10 @@ async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of
 async def test_a_context_that_is_longer_than_cursor_takes_is_cut_and_keeps_its_last_line(doubles: Doubles) -> None:
     doubles.context = HEAD + "\na line" * 3_000 + f"\n{END}\n"
 
-    told = json.loads(await doubles.ask("cursor.sessionStart", {"session_id": "c-1"}))["additional_context"]
+    context = json.loads(await doubles.ask("cursor.sessionStart", {"session_id": "c-1"}))["additional_context"]
 
-    assert len(told) <= 10_000
-    assert told.endswith(f"a line\n{END}\n")
+    assert len(context) <= 10_000
+    assert context.endswith(f"a line\n{END}\n")
 
 
 async def test_four_runs_of_a_command_in_cursor_are_four_events_and_each_told_twice_is_one(doubles: Doubles) -> None:

@@ -54,15 +54,11 @@ TEXTS = {
 FLAT_TOOLS = {AgentName.CURSOR, AgentName.COPILOT, AgentName.WINDSURF}
 READ = [
     pytest.param(tool, name, id=f"{tool}-{name}")
-    for tool in (
-        AgentName.CLAUDE_CODE,
-        AgentName.CURSOR,
-        AgentName.GEMINI,
-    )  # strict, flat, and with its servers in the same file
+    for tool in (AgentName.CLAUDE_CODE, AgentName.CURSOR, AgentName.GEMINI)
     for name, text in TEXTS.items()
     if tool not in STRICT or not text.strip("\ufeff\n") or is_strict(text.replace("ENTRY", "0"))
 ]
-"""The agents with hooks, with the texts that they read themselves."""
+"""An agent with strict JSON, one with flat hooks, one with servers in the same file: each with texts that it reads."""
 MARKDOWN = {
     "a text": b"# Project\n\nBe kind.\n",
     "no final newline": b"# Project\n\nBe kind.",
@@ -86,7 +82,7 @@ def text_for(tool: AgentName, name: str) -> bytes:
 def commands(value: Any) -> dict[str, list[str]]:
     """Every command of a file's hooks, by event."""
     return {
-        event: [one.get("command") or one["bash"] for entry in entries for one in entry.get("hooks", [entry])]
+        event: [hook.get("command") or hook["bash"] for entry in entries for hook in entry.get("hooks", [entry])]
         for event, entries in value.get("hooks", {}).items()
     }
 
@@ -151,18 +147,16 @@ def test_hooks_of_others_stay_before_ours(project: Make, tool: AgentName, name: 
     assert {key: value for key, value in after.items() if key not in ("hooks", "version")} == {
         key: value for key, value in before.items() if key not in ("hooks", "version")
     }
-    for event, found in commands(after).items():
-        ours = [one for one in found if "# livememfs" in one]
-        assert found == [*commands(before).get(event, []), *ours]
+    for event, present in commands(after).items():
+        ours = [command for command in present if "# livememfs" in command]
+        assert present == [*commands(before).get(event, []), *ours]
         assert len(ours) == (event in EVENTS[tool])
-        assert all(f"f='/mnt/mem/project/.hooks/{tool.short}.{event}';" in one for one in ours)
+        assert all(f"f='/mnt/mem/project/.hooks/{tool.short}.{event}';" in command for command in ours)
     assert set(EVENTS[tool]) <= set(commands(after))
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: AgentName) -> None:
-    made = project()
-
+def test_a_file_we_make_is_strict_json_in_the_agents_form(made: Project, tool: AgentName) -> None:
     made.install(tool)
 
     value = json.loads(made.read(HOOKS[tool]))
@@ -170,16 +164,12 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: A
     assert value.get("version") == (1 if tool in (AgentName.CURSOR, AgentName.COPILOT) else None)
     assert value.get("$version") == (4 if tool is AgentName.QWEN else None)
     if tool not in FLAT_TOOLS:
-        seconds = (
-            5_000 if tool in (AgentName.GEMINI, AgentName.QWEN) else 3 if tool is AgentName.CODEX else 5
-        )  # of the end
-        assert [(one["type"], one["timeout"]) for one in last[0]["hooks"]] == [("command", seconds)]
+        seconds = {AgentName.GEMINI: 5_000, AgentName.QWEN: 5_000, AgentName.CODEX: 3}.get(tool, 5)
+        assert [(hook["type"], hook["timeout"]) for hook in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
 
-def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(project: Make) -> None:
-    made = project()
-
+def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(made: Project) -> None:
     made.install(AgentName.CLAUDE_CODE)
 
     hooks = made.json(HOOKS[AgentName.CLAUDE_CODE])["hooks"]
@@ -224,8 +214,7 @@ def test_shared_hooks_go_into_the_settings_that_are_committed(project: Make, tmp
     assert b"# livememfs" in made.read(".claude/settings.json")
 
 
-def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tmp_path: Path) -> None:
-    made = project()
+def test_a_path_of_any_characters_comes_through_shell_and_json(made: Project, tmp_path: Path) -> None:
     mount = tmp_path / 'it\'s a "mount" é\\'
 
     made.planned(AgentName.CLAUDE_CODE, mount=mount).carry_out()
@@ -288,9 +277,7 @@ def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: AgentNa
 
 
 @pytest.mark.parametrize("tool", AgentName)
-def test_what_is_known_comes_by_one_channel(project: Make, tool: AgentName) -> None:
-    made = project()
-
+def test_what_is_known_comes_by_one_channel(made: Project, tool: AgentName) -> None:
     made.install(tool, context="known")
 
     hooks, texts = AGENTS[tool].hooks, b"".join(data for _, data in made.everything().values()).decode()
@@ -317,7 +304,7 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
     goes_in_and_out(made, AgentName.CURSOR, tmp_path, context="We chose Postgres.\n")
 
     made.install(AgentName.CURSOR, context="We chose Postgres.\n")
-    rule = made.read(".cursor/rules/livememfs-context.mdc").decode()
+    rule = made.read(RULE).decode()
 
     assert rule == CURSOR_HEAD + "We chose Postgres.\n"
     _, head, body = rule.split("---\n")
@@ -325,15 +312,13 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
     assert body == "We chose Postgres.\n"
 
 
-def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(project: Make) -> None:
-    made = project()
-
+def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(made: Project) -> None:
     made.install(AgentName.CURSOR)
-    assert "Nothing yet" in made.read(".cursor/rules/livememfs-context.mdc").decode()
+    assert "Nothing yet" in made.read(RULE).decode()
     made.install(AgentName.CURSOR, context="known\n")
     made.install(AgentName.CURSOR)
 
-    assert made.read(".cursor/rules/livememfs-context.mdc").decode() == CURSOR_HEAD + "known\n"
+    assert made.read(RULE).decode() == CURSOR_HEAD + "known\n"
 
 
 # --- MCP servers -------------------------------------------------------------------------------------------------
@@ -445,20 +430,17 @@ def test_records_are_private_and_hold_nothing_of_others(project: Make) -> None:
     assert b"secret" not in path.read_bytes()
 
 
-def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
-    made = project()
+def test_the_daemon_finds_the_rules_of_its_mount(made: Project) -> None:
     made.install(AgentName.CURSOR)
     made.install(AgentName.CLAUDE_CODE)
-    rule = made.path / ".cursor/rules/livememfs-context.mdc"
 
     assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
     assert record.context_files(Path("/mnt/other")) == []
-    rule.unlink()
+    (made.path / RULE).unlink()
     assert record.context_files(MOUNT) == []
 
 
-def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = project()
+def test_a_rule_whose_disk_does_not_answer_hides_no_other(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     made.install(AgentName.CURSOR)
 
     def lost(_: Path) -> bool:
@@ -469,10 +451,9 @@ def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeyp
     assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
 
 
-def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
-    made = project()
+def test_a_rule_that_was_refreshed_goes_all_the_same(made: Project) -> None:
     made.install(AgentName.CURSOR)
-    made.write(".cursor/rules/livememfs-context.mdc", (CURSOR_HEAD + "newer").encode())
+    made.write(RULE, (CURSOR_HEAD + "newer").encode())
 
     assert made.uninstall(AgentName.CURSOR).left == ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.mark.parametrize("tool", AgentName)
 @pytest.mark.parametrize("home", [False, True])
-def test_what_is_written_is_what_was_looked_at(project: Callable[..., Project], tool: AgentName, home: bool) -> None:
+def test_what_is_written_is_what_was_looked_at(made: Project, tool: AgentName, home: bool) -> None:
     """To accept a change: remove the file, run this twice, read the file."""
-    made = project()
     in_all = home and (AGENTS[tool].hooks is None and AGENTS[tool].plugin is None)
     mcp = in_all or bool(AGENTS[tool].servers.home if home else AGENTS[tool].servers.path) or tool is AgentName.OPENCODE
 

@@ -142,8 +142,8 @@ def test_hooks_for_events_there_are_and_are_not_come_and_go_together(document: t
     assert taken_out(after, segments) == text
     assert found_and_taken_out(after, segments, part.may_cut) == text
     left = scan(part.removed(after)).value
-    assert {event: found for event, found in left.pop("hooks", {}).items() if found} == {
-        event: found for event, found in value.pop("hooks", {}).items() if found
+    assert {event: entries for event, entries in left.pop("hooks", {}).items() if entries} == {
+        event: entries for event, entries in value.pop("hooks", {}).items() if entries
     }
     assert left == value
 

@@ -142,9 +142,7 @@ def test_uninstalling_from_what_became_read_only_changes_nothing(project: Make) 
 
 
 @pytest.mark.parametrize("space", ["/mnt/a\nb/project", "/mnt/a\x1b/project", "/mnt/\udce9/project"])
-def test_a_path_that_no_line_can_hold_is_refused(project: Make, space: str) -> None:
-    made = project()
-
+def test_a_path_that_no_line_can_hold_is_refused(made: Project, space: str) -> None:
     with pytest.raises(UsageError, match="cannot hold"):
         made.planned(AgentName.CURSOR, mount=Path(space).parent)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,20 +46,20 @@ Payload = tuple[str, dict[str, Any]]
 
 
 def claude(agent: str, number: int, tool: str, put: Any, got: Any) -> Payload:
-    told = {"tool_name": tool, "tool_input": put, "tool_response": got, "tool_use_id": f"t{number}"}
-    return f"{agent}.PostToolUse", {"session_id": "s-1", "cwd": "/home/me/p", **told}
+    fields = {"tool_name": tool, "tool_input": put, "tool_response": got, "tool_use_id": f"t{number}"}
+    return f"{agent}.PostToolUse", {"session_id": "s-1", "cwd": "/home/me/p", **fields}
 
 
 def gemini(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
-    told = {"tool_name": tool, "tool_input": put, "tool_response": {"llmContent": got}, "timestamp": f"{number}"}
-    return "gemini.AfterTool", {"session_id": "s-1", "cwd": "/home/me/p", **told}
+    fields = {"tool_name": tool, "tool_input": put, "tool_response": {"llmContent": got}, "timestamp": f"{number}"}
+    return "gemini.AfterTool", {"session_id": "s-1", "cwd": "/home/me/p", **fields}
 
 
 def copilot(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
     whole = got[0]["text"] if isinstance(got, list) else json.dumps(got)
     result = {"resultType": "success", "textResultForLlm": whole}
-    told = {"toolName": tool, "toolArgs": json.dumps(put), "toolResult": result, "timestamp": number}
-    return "copilot.postToolUse", {"sessionId": "s-1", "cwd": "/home/me/p", **told}
+    fields = {"toolName": tool, "toolArgs": json.dumps(put), "toolResult": result, "timestamp": number}
+    return "copilot.postToolUse", {"sessionId": "s-1", "cwd": "/home/me/p", **fields}
 
 
 def cline(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
@@ -67,20 +68,20 @@ def cline(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
 
 
 def cursor(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
-    told = {"tool_name": tool, "tool_input": put, "tool_output": json.dumps(got), "tool_use_id": f"t{number}"}
-    return "cursor.postToolUse", {"conversation_id": "s-1", "workspace_roots": ["/home/me/p"], **told}
+    fields = {"tool_name": tool, "tool_input": put, "tool_output": json.dumps(got), "tool_use_id": f"t{number}"}
+    return "cursor.postToolUse", {"conversation_id": "s-1", "workspace_roots": ["/home/me/p"], **fields}
 
 
 def windsurf(_: str, number: int, tool: str, put: Any, got: Any) -> Payload:
     base = {"trajectory_id": "s-1", "execution_id": str(number)}
     if isinstance(put, dict) and "command" in put:
-        told = {"command_line": put["command"], "output": json.dumps(got)}
-        return "windsurf.post_run_command", {**base, "tool_info": told}
+        info = {"command_line": put["command"], "output": json.dumps(got)}
+        return "windsurf.post_run_command", {**base, "tool_info": info}
     if isinstance(put, dict) and "file_path" in put:
         return "windsurf.post_write_code", {**base, "tool_info": {**put, "edits": [{"new_string": str(got)}]}}
-    server = "livememfs" if tool in {one.name for one in TOOLS} else "other"
-    told = {"mcp_server_name": server, "mcp_tool_name": tool, "mcp_tool_arguments": put, "mcp_result": got}
-    return "windsurf.post_mcp_tool_use", {**base, "tool_info": told}
+    server = "livememfs" if tool in {own.name for own in TOOLS} else "other"
+    info = {"mcp_server_name": server, "mcp_tool_name": tool, "mcp_tool_arguments": put, "mcp_result": got}
+    return "windsurf.post_mcp_tool_use", {**base, "tool_info": info}
 
 
 MAKERS: dict[str, Callable[..., Payload]] = {
@@ -89,15 +90,11 @@ MAKERS: dict[str, Callable[..., Payload]] = {
 }  # fmt: skip
 
 
-class Answered:
-    """What a prehook answers: nothing."""
-
-    block = ""
-
-
 class Prehook:
-    async def turn(self, *_: object) -> Answered:
-        return Answered()
+    """One that has nothing to tell."""
+
+    async def turn(self, *_: object) -> SimpleNamespace:
+        return SimpleNamespace(block="")
 
     async def forget(self, *_: object) -> None: ...
 
@@ -111,11 +108,9 @@ async def test_of_two_hundred_events_none_has_a_word_of_ours_and_the_others_are_
     async def page(*_: object) -> str:
         return fenced(OWN)
 
-    hooks = Hooks(
-        Capture(Inbox(database), ManualClock(), settings), Prehook(), page, str, lambda *told: failed.append(told)
-    )  # type: ignore[arg-type]  # as far as it is asked
-    mcp = [(SPELT[agent].format(tool.name), {"query": "x"}, {"note": OWN}) for tool in TOOLS]
-    ours = [*OURS, *mcp]
+    capture = Capture(Inbox(database), ManualClock(), settings)
+    hooks = Hooks(capture, Prehook(), page, str, lambda *failure: failed.append(failure))  # type: ignore[arg-type]
+    ours = [*OURS, *((SPELT[agent].format(tool.name), {"query": "x"}, {"note": OWN}) for tool in TOOLS)]
     others = 0
     for number in range(200):
         if number % 4 == 3:
@@ -126,7 +121,8 @@ async def test_of_two_hundred_events_none_has_a_word_of_ours_and_the_others_are_
             used = PARTLY
         else:
             used = ours[number % len(ours)]
-        await hooks.answer("alpha", *_encoded(MAKERS[agent](agent, number, *used)))
+        event, fields = MAKERS[agent](agent, number, *used)
+        await hooks.answer("alpha", event, json.dumps(fields).encode())
         await trio.lowlevel.checkpoint()
 
     rows = database.rows("SELECT line FROM event WHERE state = 'waiting'")
@@ -134,7 +130,3 @@ async def test_of_two_hundred_events_none_has_a_word_of_ours_and_the_others_are_
     assert OWN not in repr(database.rows("SELECT * FROM event"))
     assert len(rows) == others
     assert sum("npm test" in line for (line,) in rows) == others
-
-
-def _encoded(payload: Payload) -> tuple[str, bytes]:
-    return payload[0], json.dumps(payload[1]).encode()

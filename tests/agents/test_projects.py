@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def found(home: Path, folder: Path, *mounts: Path) -> Project | None:
-    return find(folder, home=home, host="box", mounts=[str(one) for one in mounts])
+    return find(folder, home=home, host="box", mounts=[str(path) for path in mounts])
 
 
 def test_a_directory_is_in_the_repository_above_it_and_homes_are_nobodys(home: Path) -> None:
@@ -51,10 +51,8 @@ def test_worktrees_are_one_project_and_submodules_are_others(home: Path) -> None
     main = found(home, home / "app")
     assert main is not None
     assert found(home, home / "tree") == main
-    assert [one.space for one in (found(home, home / name) for name in ("other", "app/part")) if one] == [
-        "bare",
-        "part",
-    ]
+    others = [found(home, home / name) for name in ("other", "app/part")]
+    assert [project.space for project in others if project] == ["bare", "part"]
 
 
 @pytest.mark.parametrize(
@@ -75,18 +73,12 @@ def test_a_repository_is_known_by_where_it_comes_from_however_it_is_reached(home
 
     assert project is not None
     assert project.marks == ("github.com/some/App", f"box:{home}/app")
-    assert project.other_space == found_elsewhere(home, url).other_space
     assert project.other_space.startswith("app-")
-
-
-def found_elsewhere(home: Path, url: str) -> Project:
-    """The same repository on another machine, at another place."""
-    (home / "x/app").mkdir(parents=True)
-    git(home / "x/app", "init", "-q")
-    git(home / "x/app", "remote", "add", "origin", url)
-    project = find(home / "x/app", home=home, host="laptop")
-    assert project is not None
-    return project
+    (home / "x").mkdir()
+    (home / "app").rename(home / "x/app")
+    elsewhere = find(home / "x/app", home=home, host="laptop")  # on another machine, at another place
+    assert elsewhere is not None
+    assert elsewhere.other_space == project.other_space
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
 
 
 def written(path: Path, entries: list[dict[str, Any]]) -> str:
-    path.write_text("".join(json.dumps(one) + "\n" for one in entries))
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     return str(path)
 
 

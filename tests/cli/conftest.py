@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commandline import Cli, Ended
+from commandline import Asks, Cli, Ended
 
 from livememfs.cli.main import main
 from livememfs.cli.mounting import mounts
@@ -30,7 +30,7 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's table without what other tests have mounted at the same time."""
     (tmp_path / "mountinfo").touch()
-    monkeypatch.setattr(mounts, "_MOUNTINFO", tmp_path / "mountinfo")
+    monkeypatch.setattr(mounts, "MOUNTINFO", tmp_path / "mountinfo")
 
 
 @pytest.fixture
@@ -46,6 +46,17 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ended(int(caught.value.code or 0), captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def asks(monkeypatch: pytest.MonkeyPatch) -> Asks:
+    """`asks(url, key=..., model=...)`: the settings for a model."""
+
+    def use(url: str, key: str = "sk-right", model: str = "scripted") -> None:
+        for name, value in {"API_URL": url, "API_KEY": key, "MODEL": model}.items():
+            monkeypatch.setenv(f"LLMAAS_{name}", value)
+
+    return use
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import broken
 import pytest
-from commandline import Cli, Ended
+from commandline import Asks, Cli, Ended
 
 from livememfs.agents.install import plan
 from livememfs.agents.install.table import AGENTS
@@ -37,8 +37,8 @@ def words_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def advice(ended: Ended, verdict: str, name: str) -> str:
     """What is to be done next, which has to be what the check `name` says with that verdict."""
-    found = {one["name"]: one for one in ended.json["checks"]}
-    assert found[name]["verdict"] == verdict, found[name]
+    checks = {check["name"]: check for check in ended.json["checks"]}
+    assert checks[name]["verdict"] == verdict, checks[name]
     assert ended.code == (1 if verdict == "fail" else 0)
     assert ended.json["next"].startswith(f"{name}: ")
     return str(ended.json["next"]).removeprefix(f"{name}: ")
@@ -126,9 +126,8 @@ def test_others_are_to_be_let_in_and_the_system_does_not_allow_it(
     monkeypatch.setattr("os.geteuid", lambda: 1000)  # root needs no leave
     monkeypatch.setenv("LIVEMEMFS_ALLOW_OTHER", "true")
 
-    assert (
-        advice(cli("doctor", "--json"), "fail", "user_allow_other") == f"add user_allow_other to {tmp_path}/fuse.conf"
-    )
+    what_to_do = advice(cli("doctor", "--json"), "fail", "user_allow_other")
+    assert what_to_do == f"add user_allow_other to {tmp_path}/fuse.conf"
 
 
 def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
@@ -199,10 +198,10 @@ def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
 def test_hooks_of_a_mount_that_is_gone(cli: Cli, hooked: Callable[[Path], None], tmp_path: Path) -> None:
     hooked(tmp_path / "mnt")
 
-    said = advice(cli("doctor", "--json"), "warn", "hooks")
+    what_to_do = advice(cli("doctor", "--json"), "warn", "hooks")
 
-    assert f"livememfs mount {tmp_path}/mnt" in said
-    assert "livememfs uninstall claude-code" in said
+    assert f"livememfs mount {tmp_path}/mnt" in what_to_do
+    assert "livememfs uninstall claude-code" in what_to_do
 
 
 async def test_hooks_of_a_space_that_is_gone(
@@ -229,9 +228,9 @@ async def test_hooks_of_a_space_that_is_gone(
     assert "nothing answers claude.Stop" in broken_hook.found
 
 
-@pytest.mark.parametrize(("program", "said"), [("true", "it prints nothing"), ("echo no >&2; exit 3", "no")])
+@pytest.mark.parametrize(("program", "reason"), [("true", "it prints nothing"), ("echo no >&2; exit 3", "no")])
 async def test_a_server_that_does_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, reason: str
 ) -> None:
     command = tmp_path / "livememfs"
     command.write_text(f"#!/bin/sh\n{program}\n")
@@ -246,11 +245,8 @@ async def test_a_server_that_does_not_answer(
     settings.write_text(f"// mine\n{settings.read_text()}")
     unread = (await around.checks(tmp_path / "work"))[1]
 
-    assert (server.name, server.verdict, server.found) == (
-        "MCP server",
-        "fail",
-        f"claude-code in {tmp_path}/work: {said}",
-    )
+    assert (server.name, server.verdict) == ("MCP server", "fail")
+    assert server.found == f"claude-code in {tmp_path}/work: {reason}"
     assert (unread.verdict, "with comments" in unread.found) == ("fail", True)
 
 
@@ -261,10 +257,10 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     folder = tmp_path / "no-entry"
     folder.mkdir(mode=0o500)
 
-    said = advice(broken.doctor_where("", tmp_path, LIVEMEMFS_STORE=str(folder)), "fail", "store")
+    what_to_do = advice(broken.doctor_where("", tmp_path, LIVEMEMFS_STORE=str(folder)), "fail", "store")
 
-    assert f"let this user write to {folder}" in said
-    assert "S3_" not in said
+    assert f"let this user write to {folder}" in what_to_do
+    assert "S3_" not in what_to_do
 
 
 @pytest.mark.parametrize(
@@ -282,9 +278,8 @@ def test_a_folder_that_every_user_can_look_into(cli: Cli, mode: int, home: int, 
 
         assert folder.stat().st_mode & 0o777 == mode
         if warns:
-            assert (
-                advice(ended, "warn", "store, others") == f"chmod 700 {folder}, or 770 to share it with a group alone"
-            )
+            what_to_do = f"chmod 700 {folder}, or 770 to share it with a group alone"
+            assert advice(ended, "warn", "store, others") == what_to_do
         else:
             assert "store, others" not in ended.out
 
@@ -329,7 +324,7 @@ def test_a_bucket_that_is_fine(cli: Cli, bucket: S3) -> None:
         bucket(endpoint)
         ended = cli("doctor", "--json")
 
-    assert {one["verdict"] for one in ended.json["checks"]} == {"ok"}, ended.out
+    assert {check["verdict"] for check in ended.json["checks"]} == {"ok"}, ended.out
 
 
 @pytest.mark.parametrize(
@@ -340,17 +335,17 @@ def test_a_bucket_that_lets_strangers_in(cli: Cli, bucket: S3, rights: Any, who:
         bucket(endpoint, acl=rights)
         ended = cli("doctor", "--json")
 
-    (found,) = [one for one in ended.json["checks"] if one["name"] == "store, others"]
-    assert (found["verdict"], found["found"]) == ("warn", f"{who} can look into the bucket")
+    (others,) = [check for check in ended.json["checks"] if check["name"] == "store, others"]
+    assert (others["verdict"], others["found"]) == ("warn", f"{who} can look into the bucket")
     assert advice(ended, "warn", "store, others").endswith(f"the policy of {broken.BUCKET}")
 
 
 def test_a_bucket_that_is_not_there(cli: Cli, bucket: S3) -> None:
     with broken.s3() as endpoint:
         bucket(endpoint, made=False)
-        said = advice(cli("doctor", "--json", "--bucket", "misspelt"), "fail", "store")
+        what_to_do = advice(cli("doctor", "--json", "--bucket", "misspelt"), "fail", "store")
 
-    assert said == "create the bucket misspelt, or correct S3_BUCKET_NAME"
+    assert what_to_do == "create the bucket misspelt, or correct S3_BUCKET_NAME"
 
 
 def test_a_key_that_is_wrong(cli: Cli, bucket: S3) -> None:
@@ -372,9 +367,9 @@ def test_an_endpoint_that_is_not_there(cli: Cli, bucket: S3, monkeypatch: pytest
 def test_a_store_without_conditions(cli: Cli, bucket: S3) -> None:
     with broken.s3(conditions=False) as endpoint:
         bucket(endpoint)
-        said = advice(cli("doctor", "--json"), "warn", "store, promises")
+        what_to_do = advice(cli("doctor", "--json"), "warn", "store, promises")
 
-    assert "If-None-Match on PUT is not honoured" in said
+    assert "If-None-Match on PUT is not honoured" in what_to_do
 
 
 @pytest.mark.parametrize(
@@ -402,35 +397,25 @@ def test_a_clock_for_which_every_request_is_refused(cli: Cli, bucket: S3) -> Non
 # --- the models --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def asks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`asks(url, key=..., model=...)`: the settings for a model."""
-
-    def use(url: str, key: str = "sk-right", model: str = "scripted") -> None:
-        for name, value in {"API_URL": url, "API_KEY": key, "MODEL": model}.items():
-            monkeypatch.setenv(f"LLMAAS_{name}", value)
-
-    return use
-
-
-def test_a_model_key_that_is_wrong(cli: Cli, asks: Callable[..., None]) -> None:
+def test_a_model_key_that_is_wrong(cli: Cli, asks: Asks) -> None:
     with ScriptedLLM('{"ok": true}', key="sk-right") as llm:
         asks(llm.url, key="sk-wrong-one")
         ended = cli("doctor", "--json")
 
     assert advice(ended, "fail", "model") == "correct LLMAAS_API_KEY"
+    assert "401" in ended.out
     assert "sk-wrong-one" not in ended.out
 
 
-def test_a_model_that_nobody_knows(cli: Cli, asks: Callable[..., None]) -> None:
+def test_a_model_that_nobody_knows(cli: Cli, asks: Asks) -> None:
     with ScriptedLLM(Scripted("no such model", status=404)) as llm:
         asks(llm.url, model="misspelt")
-        said = advice(cli("doctor", "--json"), "fail", "model")
+        what_to_do = advice(cli("doctor", "--json"), "fail", "model")
 
-    assert said.startswith("correct LLMAAS_MODEL")
+    assert what_to_do.startswith("correct LLMAAS_MODEL")
 
 
-def test_a_model_that_cannot_be_reached(cli: Cli, asks: Callable[..., None]) -> None:
+def test_a_model_that_cannot_be_reached(cli: Cli, asks: Asks) -> None:
     asks("http://127.0.0.1:9/v1")
 
     assert "http://127.0.0.1:9/v1 (LLMAAS_API_URL)" in advice(cli("doctor", "--json"), "fail", "model")
@@ -441,30 +426,25 @@ def test_a_program_that_is_not_signed_in(cli: Cli, monkeypatch: pytest.MonkeyPat
 
     ended = cli("doctor", "--json")
 
-    assert (
-        advice(ended, "fail", "model")
-        == "run the program of LLMAAS_COMMAND in a terminal: it must be there and signed in"
-    )
+    what_to_do = "run the program of LLMAAS_COMMAND in a terminal: it must be there and signed in"
+    assert advice(ended, "fail", "model") == what_to_do
     assert "Please run /login" in ended.out
 
 
 def test_a_program_that_answers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLMAAS_COMMAND", "echo '{}'")
 
-    assert {"name": "model", "verdict": "ok", "found": "command:echo", "advice": ""} in cli("doctor", "--json").json[
-        "checks"
-    ]
+    fine = {"name": "model", "verdict": "ok", "found": "command:echo", "advice": ""}
+    assert fine in cli("doctor", "--json").json["checks"]
 
 
-def test_an_observing_model_that_nobody_knows(
-    cli: Cli, asks: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_observing_model_that_nobody_knows(cli: Cli, asks: Asks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIVEMEMFS_OBSERVE_MODEL", "misspelt")
     with ScriptedLLM('{"ok": true}', Scripted("no such model", status=404)) as llm:
         asks(llm.url)
-        said = advice(cli("doctor", "--json"), "fail", "model, observing")
+        what_to_do = advice(cli("doctor", "--json"), "fail", "model, observing")
 
-    assert said.startswith("correct LIVEMEMFS_OBSERVE_MODEL")
+    assert what_to_do.startswith("correct LIVEMEMFS_OBSERVE_MODEL")
 
 
 def test_an_endpoint_for_meanings_that_is_down(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,8 @@ class Process:
 
     def ignores(self, number: signal.Signals) -> bool:
         """Whether the kernel keeps this signal from it."""
-        found = SIGIGN.search(Path(f"/proc/{self.running.pid}/status").read_text())
-        return found is not None and bool(int(found[1], 16) >> (number - 1) & 1)
+        ignored = SIGIGN.search(Path(f"/proc/{self.running.pid}/status").read_text())
+        return ignored is not None and bool(int(ignored[1], 16) >> (number - 1) & 1)
 
 
 @contextmanager

@@ -21,6 +21,13 @@ STORES = {
 }
 
 
+def status(*words: str) -> object:
+    """The exit status of `mount.fuse.livememfs`."""
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    return caught.value.code
+
+
 @pytest.mark.parametrize("source", STORES)
 def test_the_source_names_a_bucket_a_folder_or_nothing(source: str) -> None:
     assert MountCall.read([source, "/mnt"]).command() == ["mount", *STORES[source], "--source", source, "--", "/mnt"]
@@ -65,13 +72,11 @@ def test_every_option_is_one_of_livememfs_mount() -> None:
 def test_what_means_nothing_is_refused_in_a_sentence(
     options: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["memory", "/mnt", "-o", options])
+    assert status("memory", "/mnt", "-o", options) == 1
 
-    said = capsys.readouterr().err
-    assert caught.value.code == 1
-    assert sentence in said
-    assert "sesame" not in said
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert "sesame" not in printed
 
 
 def test_not_even_a_sloppy_mount_takes_a_secret() -> None:
@@ -81,24 +86,15 @@ def test_not_even_a_sloppy_mount_takes_a_secret() -> None:
 
 @pytest.mark.parametrize("words", [[], ["memory"], ["a", "b", "c"], ["a", "b", "-o"], ["a", "b", "--bucket"]])
 def test_what_mount_would_never_say_is_refused(words: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-
-    assert caught.value.code == 1
+    assert status(*words) == 1
 
 
 def test_a_fake_mount_does_nothing(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["-f", "/srv/memory", str(tmp_path / "not there")])
-
-    assert caught.value.code == 0
+    assert status("-f", "/srv/memory", str(tmp_path / "not there")) == 0
 
 
 def test_a_mount_that_fails_has_the_status_of_mount(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main([str(tmp_path / "store"), str(tmp_path / "not there")])
-
-    assert caught.value.code == 32
+    assert status(str(tmp_path / "store"), str(tmp_path / "not there")) == 32
     assert "there is no directory" in capsys.readouterr().err
 
 
@@ -118,17 +114,14 @@ def test_a_bucket_needs_the_network_and_a_folder_does_not(
     assert line(cli, "/mnt/memory") == [str(tmp_path / "store"), "/mnt/memory", "fuse.livememfs", "nofail", "0", "0"]
     monkeypatch.delenv("LIVEMEMFS_STORE")
     (tmp_path / "c.toml").touch()
-    found = line(cli, "/mnt", "--bucket", "b", "--endpoint-url", "http://h:9", "--config", f"{tmp_path}/c.toml")
-    assert found[0] == "b"
-    assert found[3] == f"nofail,_netdev,endpoint_url=http://h:9,config={tmp_path}/c.toml"
+    fields = line(cli, "/mnt", "--bucket", "b", "--endpoint-url", "http://h:9", "--config", f"{tmp_path}/c.toml")
+    assert fields[0] == "b"
+    assert fields[3] == f"nofail,_netdev,endpoint_url=http://h:9,config={tmp_path}/c.toml"
 
 
 def test_blanks_are_written_as_fstab_wants_them(cli: Cli) -> None:
-    assert line(cli, "/mnt/my memory", "--allow-other")[1:4] == [
-        r"/mnt/my\040memory",
-        "fuse.livememfs",
-        "nofail,allow_other",
-    ]
+    fields = line(cli, "/mnt/my memory", "--allow-other")
+    assert fields[1:4] == [r"/mnt/my\040memory", "fuse.livememfs", "nofail,allow_other"]
 
 
 def test_a_secret_of_this_shell_is_named_and_not_written(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,7 @@ def test_without_anything_left_behind_it_says_so(cli: Cli, project: str) -> None
 def test_it_lists_with_size_and_reason_and_removes_nothing(cli: Cli, project: str, picture: Path) -> None:
     ended = cli("gc", project)
 
-    assert ended.code == 0
-    assert "no-note" in ended.out
-    assert f"{project}/live/picture.png" in ended.out
-    assert "1 object (10 B)" in ended.out
+    ended.shows("no-note", f"{project}/live/picture.png", "1 object (10 B)")
     assert "--delete" in ended.err
     assert picture.read_bytes() == b"not a note"
 
@@ -46,8 +43,7 @@ def test_delete_removes_it_and_names_the_backup_that_has_it(
 ) -> None:
     ended = cli("gc", "--delete")
 
-    assert ended.code == 0
-    assert "1 object removed" in ended.out
+    ended.shows("1 object removed")
     assert not picture.exists()
     [backup] = cli("backup", "list", project, "--json").json
     assert f"livememfs backup download {project} {backup['stamp']}" in ended.out
@@ -72,16 +68,6 @@ def test_how_old_it_must_be_can_be_said(cli: Cli, picture: Path) -> None:
     assert cli("gc", "--older-than", "0").code == 2
 
 
-def test_a_space_that_was_never_there_is_named(cli: Cli, project: str) -> None:
-    ended = cli("gc", "nowhere")
-
-    assert ended.code == 1
-    assert "livememfs space list" in ended.err
-
-
 def test_an_age_before_all_time_is_refused(cli: Cli, project: str) -> None:
-    ended = cli("gc", project, "--older-than", "999999999999")
-
-    assert ended.code == 2
-    assert "36500" in ended.err
+    cli("gc", project, "--older-than", "999999999999").fails("36500", code=2)
     assert cli("gc", project, "--older-than", "36500").code == 0

@@ -25,7 +25,7 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
     """`mounted("mnt", "project")`: let the kernel show a livememfs there, with these spaces in it."""
     table = tmp_path / "mountinfo"
     table.write_text("")
-    monkeypatch.setattr(mounts, "_MOUNTINFO", table)
+    monkeypatch.setattr(mounts, "MOUNTINFO", table)
 
     def make(name: str, *spaces: str) -> Path:
         path = tmp_path / name
@@ -41,6 +41,12 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
 
 
 @pytest.fixture
+def mount(mounted: Mounted) -> Path:
+    """A mount with the space `project`."""
+    return mounted("mnt", "project")
+
+
+@pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project, and the working directory."""
     (tmp_path / "there").mkdir()
@@ -50,19 +56,15 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def files(path: Path) -> dict[str, bytes]:
     """Every file of a directory."""
-    return {
-        one.relative_to(path).as_posix(): one.read_bytes()
-        for one in path.rglob("*")
-        if one.is_file() and ".git" not in one.parts
-    }
+    inside = [file for file in path.rglob("*") if file.is_file() and ".git" not in file.parts]
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in inside}
 
 
 # --- what is done ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_one_mount_and_the_current_directory_are_meant(cli: Cli, mounted: Mounted, there: Path, tool: str) -> None:
-    mount = mounted("mnt", "project")
+def test_the_one_mount_and_the_current_directory_are_meant(cli: Cli, mount: Path, there: Path, tool: str) -> None:
     (mount / "project" / "context.md").write_text("We chose Postgres.\n")
 
     ended = cli("install", tool, "--space", "project", "--yes")
@@ -77,9 +79,8 @@ def test_the_one_mount_and_the_current_directory_are_meant(cli: Cli, mounted: Mo
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_is_shown_is_a_diff_that_can_be_applied(
-    cli: Cli, mounted: Mounted, there: Path, tool: str, tmp_path: Path
+    cli: Cli, mount: Path, there: Path, tool: str, tmp_path: Path
 ) -> None:
-    mounted("mnt", "project")
     (there / "CLAUDE.md").write_bytes(b"# Project")
     (there / "AGENTS.md").write_bytes(b"# Project\r\n")
     (tmp_path / "copy").mkdir()
@@ -93,18 +94,15 @@ def test_what_is_shown_is_a_diff_that_can_be_applied(
     assert files(tmp_path / "copy") == files(there)
 
 
-def test_users_of_codex_are_told_that_it_wants_hooks_to_be_trusted(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
+def test_users_of_codex_are_told_that_it_wants_hooks_to_be_trusted(cli: Cli, mount: Path, there: Path) -> None:
+    printed = cli("install", "codex", "--space", "project", "--yes").err
 
-    said = cli("install", "codex", "--space", "project", "--yes").err
-
-    assert "/hooks" in said
-    assert "`codex exec` runs none" in said
-    assert "codex_hooks" not in said
+    assert "/hooks" in printed
+    assert "`codex exec` runs none" in printed
+    assert "codex_hooks" not in printed
 
 
-def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
+def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mount: Path, there: Path) -> None:
     cli("install", "cursor", "--space", "project", "--yes")
     before = files(there)
 
@@ -114,8 +112,7 @@ def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: 
     assert files(there) == before
 
 
-def test_json_tells_files_and_diff(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mount = mounted("mnt", "project")
+def test_json_tells_files_and_diff(cli: Cli, mount: Path, there: Path) -> None:
     (there / ".mcp.json").write_text("{}\n")
 
     dry = cli("install", "claude-code", "--space", "project", "--mcp", "--dry-run", "--json").json
@@ -129,19 +126,16 @@ def test_json_tells_files_and_diff(cli: Cli, mounted: Mounted, there: Path) -> N
     ]
     assert done["diff"].count("\n--- ") == 1
     removed = cli("uninstall", "claude-code", "--yes", "--json").json
-    assert [one["action"] for one in removed["files"]] == ["remove", "change"]
+    assert [change["action"] for change in removed["files"]] == ["remove", "change"]
 
 
 # --- who agrees --------------------------------------------------------------------------------------------------
 
 
-def test_without_a_terminal_nothing_is_done_unless_told(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
-
+def test_without_a_terminal_nothing_is_done_unless_told(cli: Cli, mount: Path, there: Path) -> None:
     ended = cli("install", "claude-code", "--space", "project", "--mcp")
 
-    assert ended.code == 2
-    assert "2 files would change; pass --yes" in ended.err
+    ended.fails("2 files would change; pass --yes", code=2)
     assert "+++ b/.mcp.json" in ended.out
     assert list(there.iterdir()) == []
     assert not record.folder().exists()
@@ -152,13 +146,12 @@ def test_without_a_terminal_nothing_is_done_unless_told(cli: Cli, mounted: Mount
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("Yes\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
 def test_at_a_terminal_the_user_is_asked(
-    mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+    mount: Path, there: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    mounted("mnt", "project")
     monkeypatch.setattr("sys.stdin", Terminal(answer))
 
     with pytest.raises(SystemExit) as caught:
@@ -176,10 +169,7 @@ def test_with_no_mount_or_several_one_has_to_be_named(cli: Cli, mounted: Mounted
     assert (ended.code, "nothing is mounted" in ended.err, "--mount" in ended.err) == (2, True, True)
     first, second = mounted("one", "project"), mounted("two", "project")
 
-    ended = cli("install", "codex", "--space", "project", "--yes")
-
-    assert ended.code == 2
-    assert f"{first}, {second}" in ended.err
+    cli("install", "codex", "--space", "project", "--yes").fails(f"{first}, {second}", code=2)
     assert list(there.iterdir()) == []
 
 
@@ -201,14 +191,10 @@ def test_a_mount_that_is_not_there_yet_is_warned_about(cli: Cli, mounted: Mounte
     assert f"{tmp_path / 'later'}/project/.hooks/codex.Stop" in (there / ".codex/hooks.json").read_text()
 
 
-def test_a_space_that_the_mount_does_not_have_is_refused(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mount = mounted("mnt", "project")
+def test_a_space_that_the_mount_does_not_have_is_refused(cli: Cli, mount: Path, there: Path) -> None:
     (mount / "folder").mkdir()
     for space in ("other", "folder"):
-        ended = cli("install", "codex", "--space", space, "--yes")
-
-        assert ended.code == 1
-        assert f"there is no space {space} on {mount}" in ended.err
+        cli("install", "codex", "--space", space, "--yes").fails(f"there is no space {space} on {mount}")
     assert cli("install", "codex", "--space", "../x", "--yes").code == 1
     assert list(there.iterdir()) == []
 
@@ -216,8 +202,7 @@ def test_a_space_that_the_mount_does_not_have_is_refused(cli: Cli, mounted: Moun
 # --- which project -----------------------------------------------------------------------------------------------
 
 
-def test_another_project_can_be_named(cli: Cli, mounted: Mounted, there: Path, tmp_path: Path) -> None:
-    mounted("mnt", "project")
+def test_another_project_can_be_named(cli: Cli, mount: Path, there: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
 
     cli("install", "codex", "--space", "project", "--project", "../elsewhere", "--yes")
@@ -229,46 +214,35 @@ def test_another_project_can_be_named(cli: Cli, mounted: Mounted, there: Path, t
 
 @pytest.mark.parametrize("words", [("install", "codex", "--space", "project"), ("uninstall", "codex")])
 def test_the_home_directory_is_no_project(
-    cli: Cli, mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    cli: Cli, mount: Path, there: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    mounted("mnt", "project")
     monkeypatch.setenv("HOME", str(there))
 
-    ended = cli(*words, "--yes")
-
-    assert ended.code == 2
-    assert "is the home directory" in ended.err
+    cli(*words, "--yes").fails("is the home directory", code=2)
     assert list(there.iterdir()) == []
 
 
 # --- options -----------------------------------------------------------------------------------------------------
 
 
-def test_only_agents_there_are_hooks_for_are_taken(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
-
+def test_only_agents_there_are_hooks_for_are_taken(cli: Cli, mount: Path, there: Path) -> None:
     assert cli("install", "emacs", "--space", "project", "--yes").code == 2
     assert cli("install", "cursor", "--space", "project", "--shared", "--yes").code == 2
     assert list(there.iterdir()) == []
 
 
-def test_shared_hooks_go_where_others_see_them(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
-
+def test_shared_hooks_go_where_others_see_them(cli: Cli, mount: Path, there: Path) -> None:
     cli("install", "claude-code", "--space", "project", "--shared", "--yes")
 
     assert set(files(there)) == {".claude/settings.json"}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_server_is_installed_when_it_is_wanted(cli: Cli, mounted: Mounted, there: Path, tool: str) -> None:
-    mounted("mnt", "project")
-
+def test_the_server_is_installed_when_it_is_wanted(cli: Cli, mount: Path, there: Path, tool: str) -> None:
     assert cli("install", tool, "--space", "project", "--mcp", "--yes").code == 0
 
-    assert {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}[tool] in files(
-        there
-    )
+    place = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}[tool]
+    assert place in files(there)
     cli("uninstall", tool, "--yes")
     assert list(there.iterdir()) == []
 
@@ -276,21 +250,16 @@ def test_the_server_is_installed_when_it_is_wanted(cli: Cli, mounted: Mounted, t
 # --- what stays --------------------------------------------------------------------------------------------------
 
 
-def test_what_was_altered_is_named_and_exits_1(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
+def test_what_was_altered_is_named_and_exits_1(cli: Cli, mount: Path, there: Path) -> None:
     cli("install", "codex", "--space", "project", "--yes")
     hooks = there / ".codex" / "hooks.json"
     hooks.write_text(hooks.read_text().replace('"timeout": 5', '"timeout": 60', 1))
 
-    ended = cli("uninstall", "codex", "--yes")
-
-    assert ended.code == 1
-    assert f"{hooks}: a hook of livememfs that was changed since" in ended.err
+    cli("uninstall", "codex", "--yes").fails(f"{hooks}: a hook of livememfs that was changed since")
     assert hooks.read_text().count("# livememfs") == 1
 
 
-def test_a_refusal_is_one_sentence_and_changes_nothing(cli: Cli, mounted: Mounted, there: Path) -> None:
-    mounted("mnt", "project")
+def test_a_refusal_is_one_sentence_and_changes_nothing(cli: Cli, mount: Path, there: Path) -> None:
     (there / ".codex").mkdir()
     (there / ".codex" / "hooks.json").write_text("{")
 
@@ -339,7 +308,7 @@ def test_for_all_projects_the_users_own_settings_are_written(
     (mount / "there").mkdir()
     (mount / "there" / "_meta.json").write_text("{}")
     again = cli("install", "claude-code", "--space", "there", "--yes")
-    assert (again.code, "is installed for all projects already" in again.err) == (2, True)
+    again.fails("is installed for all projects already", code=2)
     assert cli("install", "codex", "--space", "there", "--yes").code == 0
     assert f"{there} has codex's hooks too" in cli("install", "codex", "--user", "--dry-run").err
     assert cli("uninstall", "codex", "--yes").code == 0
@@ -349,14 +318,13 @@ def test_for_all_projects_the_users_own_settings_are_written(
 
 
 def test_what_an_agent_has_no_place_for_is_refused(
-    cli: Cli, mounted: Mounted, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, mount: Path, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mounted("mnt", "project")
     monkeypatch.setenv("HOME", str(tmp_path))
 
     in_one = cli("install", "goose", "--space", "project", "--mcp", "--yes")
     in_all = cli("install", "goose", "--user", "--yes")
 
-    assert (in_one.code, "livememfs install goose --user --mcp" in in_one.err) == (2, True)
-    assert (in_all.code, "add --mcp" in in_all.err) == (2, True)
+    in_one.fails("livememfs install goose --user --mcp", code=2)
+    in_all.fails("add --mcp", code=2)
     assert list(there.iterdir()) == []

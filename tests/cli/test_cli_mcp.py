@@ -58,6 +58,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
                     pipe.close()
 
 
+def greeted(process: subprocess.Popen[bytes], *further: bytes) -> None:
+    """Write its first request and further ones to its standard input."""
+    assert process.stdin is not None
+    for line in (request(1, "initialize", **HELLO), *further):
+        process.stdin.write(line)
+    process.stdin.flush()
+
+
 def interrupted(process: subprocess.Popen[bytes]) -> None:
     """Interrupt it and hold it to ending as an interrupted command does."""
     process.send_signal(signal.SIGINT)
@@ -69,10 +77,8 @@ def interrupted(process: subprocess.Popen[bytes]) -> None:
 
 def test_an_interrupt_ends_it_while_the_client_holds_the_pipe_open(start: Start) -> None:
     process = start()
-    assert process.stdin is not None
+    greeted(process)
     assert process.stdout is not None
-    process.stdin.write(request(1, "initialize", **HELLO))
-    process.stdin.flush()
     assert b'"result"' in process.stdout.readline()
 
     interrupted(process)
@@ -94,13 +100,9 @@ def test_an_interrupt_ends_it_on_a_terminal(start: Start) -> None:
 
 def test_an_interrupt_ends_it_while_the_client_does_not_read(start: Start) -> None:
     process = start()
-    assert process.stdin is not None
+    lists = [request(number, "tools/list") for number in range(2, 30)]  # far more than a pipe holds
+    greeted(process, b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n', *lists)
     assert process.stdout is not None
-    process.stdin.write(request(1, "initialize", **HELLO))
-    process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-    for number in range(2, 30):  # far more than a pipe holds
-        process.stdin.write(request(number, "tools/list"))
-    process.stdin.flush()
     assert process.stdout.read(100)
 
     interrupted(process)
@@ -108,10 +110,10 @@ def test_an_interrupt_ends_it_while_the_client_does_not_read(start: Start) -> No
 
 @pytest.mark.parametrize("ending", [b"\n", b""], ids=["whole lines", "a last line without an end"])
 def test_what_a_file_asks_is_answered_and_then_it_ends(start: Start, tmp_path: Path, ending: bytes) -> None:
-    asked = tmp_path / "asked"
-    asked.write_bytes((request(1, "initialize", **HELLO) + request(2, "ping")).rstrip(b"\n") + ending)
+    requests = tmp_path / "asked"
+    requests.write_bytes((request(1, "initialize", **HELLO) + request(2, "ping")).rstrip(b"\n") + ending)
 
-    with asked.open("rb") as file:
+    with requests.open("rb") as file:
         out, err = start(stdin=file).communicate(timeout=60)
 
     assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2]

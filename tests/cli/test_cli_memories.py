@@ -17,13 +17,13 @@ def david(cli: Cli, project: str) -> str:
 
 
 def listed(cli: Cli, project: str, *options: str) -> list[str]:
-    return [one["content"] for one in cli("memories", "list", project, "--json", *options).json]
+    return [memory["content"] for memory in cli("memories", "list", project, "--json", *options).json]
 
 
 def test_what_is_stored_is_listed(cli: Cli, project: str, david: str) -> None:
-    (found,) = cli("memories", "list", project, "--json").json
-    assert (found["id"], found["type"], found["subjects"]) == (david, "fact", ["david"])
-    assert (found["content"], found["importance"], found["expires_at"]) == ("David is my brother", 0.6, None)
+    (memory,) = cli("memories", "list", project, "--json").json
+    assert (memory["id"], memory["type"], memory["subjects"]) == (david, "fact", ["david"])
+    assert (memory["content"], memory["importance"], memory["expires_at"]) == ("David is my brother", 0.6, None)
     shown = cli("memories", "list", project).out
     assert david in shown
     assert "David is my brother" in shown
@@ -42,7 +42,7 @@ def test_type_and_time_can_be_said(cli: Cli, project: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "said"),
+    ("option", "given", "sentence"),
     [
         ("--ttl", "banana", "--ttl is a number and a unit, like 90m, 1h, 7d or 2w, not 'banana'"),
         ("--ttl", "0d", "--ttl is a number"),
@@ -50,25 +50,25 @@ def test_type_and_time_can_be_said(cli: Cli, project: str) -> None:
         ("--type", "recipe", "--type is one of identity, "),
     ],
 )
-def test_a_time_or_a_type_that_is_none_is_refused(cli: Cli, project: str, option: str, given: str, said: str) -> None:
+def test_a_time_or_a_type_that_is_none_is_refused(
+    cli: Cli, project: str, option: str, given: str, sentence: str
+) -> None:
     ended = cli("memories", "add", project, "David is ill", option, given)
 
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert sentence in ended.err
     assert listed(cli, project) == []
 
 
 def test_a_type_may_be_written_in_capitals_and_a_time_may_be_never(cli: Cli, project: str) -> None:
     """As a file in a mount may have them."""
     assert cli("memories", "add", project, "Mickael is ill", "--type", "Event", "--ttl", "never").code == 0
-    (found,) = cli("memories", "list", project, "--json").json
-    assert (found["type"], found["expires_at"]) == ("event", None)
+    (memory,) = cli("memories", "list", project, "--json").json
+    assert (memory["type"], memory["expires_at"]) == ("event", None)
 
 
 def test_what_is_forgotten_is_listed_apart_and_comes_back(cli: Cli, project: str, david: str) -> None:
-    ended = cli("memories", "forget", project, david)
-    assert ended.code == 0
-    assert f"livememfs memories restore {project} {david}" in ended.out
+    cli("memories", "forget", project, david).shows(f"livememfs memories restore {project} {david}")
     assert listed(cli, project) == []
     assert listed(cli, project, "--forgotten") == ["David is my brother"]
 
@@ -91,15 +91,8 @@ def test_what_is_purged_leaves_nothing(cli: Cli, project: str, david: str, tmp_p
 def test_the_beginning_of_an_id_is_enough_where_it_is_of_one_alone(cli: Cli, project: str, david: str) -> None:
     cli("memories", "add", project, "David has a son")
 
-    ended = cli("memories", "forget", project, david[:4])
-    assert (ended.code, "2 memories begin so" in ended.err) == (1, True)
+    cli("memories", "forget", project, david[:4]).fails("2 memories begin so")
     assert cli("memories", "forget", project, david[:-1]).code == 0
-
-
-def test_a_space_that_is_not_there_is_named(cli: Cli) -> None:
-    for words in (["list", "nowhere"], ["add", "nowhere", "x"], ["forget", "nowhere", "x"]):
-        ended = cli("memories", *words)
-        assert (ended.code, "space nowhere" in ended.err) == (1, True)
 
 
 def test_a_memory_without_a_word_is_refused(cli: Cli, project: str) -> None:

@@ -20,6 +20,7 @@ MOUNTINFO = r"""22 1 0:20 / /proc rw,nosuid - proc proc rw
 91 22 0:52 / /other rw - fuse.sshfs host:/ rw
 """
 
+Child = subprocess.Popen[bytes]
 KernelShows = Callable[[Path], None]
 
 
@@ -28,7 +29,7 @@ def kernel_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelShows
     """`kernel_shows(path)`: let the kernel's table have a livememfs on `path`."""
     table = tmp_path / "mountinfo"
     table.write_text("")
-    monkeypatch.setattr(mounts, "_MOUNTINFO", table)
+    monkeypatch.setattr(mounts, "MOUNTINFO", table)
 
     def show(path: Path) -> None:
         table.write_text(MOUNTINFO.format(str(path).replace("\\", r"\134").replace(" ", r"\040")))
@@ -37,7 +38,7 @@ def kernel_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelShows
 
 
 @pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
+def child() -> Iterator[Child]:
     """A process that does nothing until it is killed."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     yield process
@@ -123,7 +124,7 @@ def test_a_log_is_named_after_its_mount_point(tmp_path: Path) -> None:
     assert mounts.log_path(Path("/home/a b/mem")).name == "mount-home-a-b-mem.log"
 
 
-def test_a_finished_process_has_no_start_time(child: subprocess.Popen[bytes]) -> None:
+def test_a_finished_process_has_no_start_time(child: Child) -> None:
     assert mounts.start_time(child.pid) is not None
 
     child.kill()
@@ -150,23 +151,19 @@ def test_nothing_mounted_is_no_failure(cli: Cli, kernel_shows: KernelShows) -> N
 
 
 def test_a_mount_that_serves_is_shown_with_its_figures(
-    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child
 ) -> None:
     (tmp_path / "mnt" / ".livememfs").mkdir(parents=True)
     (tmp_path / "mnt" / ".livememfs" / "status.json").write_text('{"notes": {"waiting": 3}}')
     kernel_shows(tmp_path / "mnt")
     record_of(tmp_path / "mnt", child.pid).write()
 
-    ended = cli("status", str(tmp_path / "mnt"))
-
-    assert ended.code == 0
-    assert "mounted" in ended.out
-    assert "notes.waiting: 3" in ended.out
+    cli("status", str(tmp_path / "mnt")).shows("mounted", "notes.waiting: 3")
     assert cli("status", "--json").json[0]["details"] == {"notes": {"waiting": 3}}
 
 
 def test_a_mount_that_does_not_answer_exits_1(
-    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child
 ) -> None:
     kernel_shows(tmp_path / "mnt")
     record_of(tmp_path / "mnt", child.pid).write()
@@ -178,7 +175,7 @@ def test_a_mount_that_does_not_answer_exits_1(
 
 
 def test_a_daemon_that_died_is_told_from_one_that_lives(
-    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child
 ) -> None:
     kernel_shows(tmp_path / "mnt")
     record = record_of(tmp_path / "mnt", child.pid)
@@ -187,9 +184,7 @@ def test_a_daemon_that_died_is_told_from_one_that_lives(
     assert cli("status", "--json").json[0]["state"] == "daemon died"
 
 
-def test_a_bad_end_is_shown_with_its_reason(
-    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
-) -> None:
+def test_a_bad_end_is_shown_with_its_reason(cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child) -> None:
     record = record_of(tmp_path / "mnt", child.pid)
     replace(record, started=record.started - 1, problem="2 files could not be saved").write()
 
@@ -200,24 +195,18 @@ def test_a_bad_end_is_shown_with_its_reason(
 
 
 def test_asking_for_a_mount_that_is_not_there_exits_1(cli: Cli, tmp_path: Path, kernel_shows: KernelShows) -> None:
-    ended = cli("status", str(tmp_path))
-
-    assert ended.code == 1
-    assert f"no livememfs is mounted on {tmp_path}" in ended.err
+    cli("status", str(tmp_path)).fails(f"no livememfs is mounted on {tmp_path}")
 
 
 # --- umount ------------------------------------------------------------------------------------------------------
 
 
 def test_unmounting_what_is_not_mounted_exits_1(cli: Cli, tmp_path: Path, kernel_shows: KernelShows) -> None:
-    ended = cli("umount", str(tmp_path))
-
-    assert ended.code == 1
-    assert f"no livememfs is mounted on {tmp_path}" in ended.err
+    cli("umount", str(tmp_path)).fails(f"no livememfs is mounted on {tmp_path}")
 
 
 def test_a_bad_end_is_told_once_and_then_forgotten(
-    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child
 ) -> None:
     record = record_of(tmp_path / "mnt", child.pid)
     replace(record, started=record.started - 1, problem="the disk was full").write()
@@ -238,17 +227,17 @@ def test_who_works_in_a_directory_or_has_a_file_open_is_found(tmp_path: Path) ->
     ):
         inside.stdout.readline()
         reader.stdout.readline()
-        found = umount.holders(tmp_path / "mnt")
+        holders = umount.holders(tmp_path / "mnt")
         inside.communicate(b"\n")
         reader.communicate(b"\n")
 
-    assert any(f"(process {inside.pid})" in holder for holder in found)
-    assert any(f"(process {reader.pid})" in holder for holder in found)
-    assert not any(f"(process {os.getpid()})" in holder for holder in found)
+    assert any(f"(process {inside.pid})" in holder for holder in holders)
+    assert any(f"(process {reader.pid})" in holder for holder in holders)
+    assert not any(f"(process {os.getpid()})" in holder for holder in holders)
     assert umount.holders(tmp_path / "mnt2") == []
 
 
-def test_waiting_for_a_process_ends_with_it(child: subprocess.Popen[bytes]) -> None:
+def test_waiting_for_a_process_ends_with_it(child: Child) -> None:
     assert not umount.wait_for_exit(child.pid, 0.0)
 
     child.kill()

@@ -17,8 +17,10 @@ import pytest
 from livememfs.cli.main import main
 from livememfs.text.own import HEAD
 
+ORDERS, SLOW = "We chose PostgreSQL for the orders service.", "PostgreSQL is slow here."
 
-def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **environ: str) -> str:
+
+def livememfs(home: Path, *arguments: str, status: int = 0, typed: str = "", **environ: str) -> str:
     """Run the command on a folder of its own, in this process; its standard output."""
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -27,7 +29,7 @@ def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **en
         "LIVEMEMFS_CACHE": str(home / "cache"),
         **environ,
     }
-    stdin, stdout, stderr = (io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8") for text in (said, "", ""))
+    stdin, stdout, stderr = (io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8") for text in (typed, "", ""))
     with (
         patch.dict(os.environ, environment, clear=True),
         patch("sys.stdin", stdin),
@@ -48,9 +50,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("search")
     for day, (space, name, text) in enumerate(
         (
-            ("alpha", "decision-db", "We chose PostgreSQL for the orders service."),
+            ("alpha", "decision-db", ORDERS),
             ("alpha", "todo-x", "Renouveler le certificat avant le 3 mars."),
-            ("beta", "other", "PostgreSQL is slow here."),
+            ("beta", "other", SLOW),
         ),
         1,
     ):
@@ -59,7 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         category = name.partition("-")[0]
         subject = ["--category", category] if category in ("decision", "todo") else []
         note = f'---\ntimestamp: "2026-02-0{day}T10:00:00Z"\n---\n{text}'
-        livememfs(made, "note", space, "-", *subject, said=note)
+        livememfs(made, "note", space, "-", *subject, typed=note)
     return made
 
 
@@ -75,10 +77,7 @@ def test_programs_get_the_texts_with_their_tokens_and_reasons(home: Path) -> Non
 
     assert {hit["space"] for hit in answer["hits"][:2]} == {"alpha", "beta"}
     first, second = answer["hits"][:2]
-    assert {first["text"], second["text"]} == {
-        "We chose PostgreSQL for the orders service.",
-        "PostgreSQL is slow here.",
-    }
+    assert {first["text"], second["text"]} == {ORDERS, SLOW}
     assert sorted(hit["reasons"]["words"] for hit in (first, second)) == [1, 2]
     assert first["created"].startswith("2026-02-0")
     assert 0 < first["tokens"] < 20
@@ -122,9 +121,9 @@ def test_a_search_that_failed_is_told_apart_from_one_that_found_nothing(
     shutil.rmtree(index)
     index.write_text("in its way")
 
-    said = livememfs(home, "search", "PostgreSQL", *shown, status=1, LIVEMEMFS_CACHE=cache)
+    printed = livememfs(home, "search", "PostgreSQL", *shown, status=1, LIVEMEMFS_CACHE=cache)
 
-    assert "the search failed: " in said
+    assert "the search failed: " in printed
     livememfs(home, "search", "type:decision before:2000-01-01", *shown)  # finds nothing
 
 

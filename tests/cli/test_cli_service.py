@@ -32,10 +32,10 @@ def analysed(path: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """What `systemd-analyze verify` says of a user unit. It looks at the machine's other units as well, which have
     sockets in the runtime directory: the path of that must be short.
     """
-    asked = ["systemd-analyze", "verify", "--user", "--man=no", str(path)]
+    command = ["systemd-analyze", "verify", "--user", "--man=no", str(path)]
     with tempfile.TemporaryDirectory(prefix="livememfs-", dir="/tmp") as runtime:
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": runtime}
-        return subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
 
 
 # --- the unit ----------------------------------------------------------------------------------------------------
@@ -46,20 +46,11 @@ def test_systemd_accepts_the_unit_whatever_the_mount_point_is_called(cli: Cli, t
     ended = cli("service", "install", str(tmp_path / name), "--agent", NASTY, "--cache", str(tmp_path / NASTY))
 
     (path,) = units(tmp_path)
-    found = analysed(path, tmp_path)
+    verdict = analysed(path, tmp_path)
     assert ended.code == 0, ended.err
-    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
-    assert words(path.read_text())[1:] == [
-        "mount",
-        "--foreground",
-        "--agent",
-        NASTY,
-        "--cache",
-        str(tmp_path / NASTY),
-        "--store",
-        str(tmp_path / "store"),
-        str(tmp_path / name),
-    ]
+    assert (verdict.returncode, verdict.stdout, verdict.stderr) == (0, "", "")
+    options = ["--agent", NASTY, "--cache", str(tmp_path / NASTY), "--store", str(tmp_path / "store")]
+    assert words(path.read_text())[1:] == ["mount", "--foreground", *options, str(tmp_path / name)]
 
 
 def test_systemd_finds_what_is_wrong_with_a_unit(cli: Cli, tmp_path: Path) -> None:
@@ -73,8 +64,8 @@ def test_systemd_finds_what_is_wrong_with_a_unit(cli: Cli, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", ["/home/me/memory", "/a b/c-d", "/.x/é", "/a.b_c:d", f"/{NASTY}"])
 def test_the_name_is_escaped_as_systemd_escapes_a_path(path: str) -> None:
-    asked = ["systemd-escape", "--path", path]
-    escaped = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    command = ["systemd-escape", "--path", path]
+    escaped = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
 
     assert unit.name_of(path) == f"livememfs-{escaped}.service"
 
@@ -196,10 +187,7 @@ def test_a_unit_that_is_not_ours_stays_as_it_is(cli: Cli, tmp_path: Path, comman
     path.parent.mkdir(parents=True)
     path.write_text("[Service]\nExecStart=/bin/true\n")
 
-    ended = cli("service", command, str(tmp_path / "mnt"))
-
-    assert ended.code == 2
-    assert "not from livememfs" in ended.err
+    cli("service", command, str(tmp_path / "mnt")).fails("not from livememfs", code=2)
     assert path.read_text() == "[Service]\nExecStart=/bin/true\n"
 
 
@@ -208,7 +196,7 @@ def test_status_lists_ours_and_uninstall_removes(cli: Cli, tmp_path: Path) -> No
     (tmp_path / "config" / "systemd" / "user" / "livememfs-other.service").write_text("[Service]\n")
 
     listed = cli("service", "status", "--json").json
-    assert [one["mountpoint"] for one in listed] == [str(tmp_path / "mnt")]
+    assert [installed["mountpoint"] for installed in listed] == [str(tmp_path / "mnt")]
     shown = cli("service", "status").out
     assert str(tmp_path)[:40] in shown  # a long path is folded
     assert all(title in shown for title in ("MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"))
@@ -255,6 +243,6 @@ def test_uninstalling_stops_it_first_and_keeps_the_unit_if_that_fails(
     (tmp_path / "fails").unlink()
     assert cli("service", "uninstall", mnt).code == 0
 
-    asked = systemctl.read_text().splitlines()
-    assert asked[-2:] == [f"--user disable --now {name}", "--user daemon-reload"]
+    calls = systemctl.read_text().splitlines()
+    assert calls[-2:] == [f"--user disable --now {name}", "--user daemon-reload"]
     assert units(tmp_path) == []

@@ -13,10 +13,8 @@ def test_a_space_is_made_with_what_was_said_about_it(cli: Cli) -> None:
     made = cli("space", "create", "project", "--description", "the API", "--owner", "ops", "--rules", "journal")
 
     assert made.code == 0
-    found = cli("space", "info", "project", "--json").json
-    assert found["meta"]["description"] == "the API"
-    assert found["meta"]["owner"] == "ops"
-    assert found["rules"] is True
+    info = cli("space", "info", "project", "--json").json
+    assert (info["meta"]["description"], info["meta"]["owner"], info["rules"]) == ("the API", "ops", True)
     assert "journal.md" in cli("space", "rules", "project").out
 
 
@@ -29,26 +27,19 @@ def test_rules_come_from_a_file_too(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_rules_that_are_neither_a_template_nor_a_file_make_no_space(cli: Cli) -> None:
-    ended = cli("space", "create", "project", "--rules", "jurnal")
-
-    assert ended.code == 2
-    assert "--rules is standard, journal, minimal or a file, and jurnal cannot be read" in ended.err
+    cli("space", "create", "project", "--rules", "jurnal").fails(
+        "--rules is standard, journal, minimal or a file, and jurnal cannot be read", code=2
+    )
     assert cli("space", "list", "--json").json == []
 
 
 def test_a_space_is_made_once(cli: Cli, project: str) -> None:
-    ended = cli("space", "create", project)
-
-    assert ended.code == 1
-    assert "exists already" in ended.err
+    cli("space", "create", project).fails("exists already")
 
 
 @pytest.mark.parametrize("name", ["Project", "search", "_system", "a/b", ""])
 def test_a_name_that_no_space_can_have_is_refused(cli: Cli, name: str) -> None:
-    ended = cli("space", "create", name)
-
-    assert ended.code == 1
-    assert "cannot be used as a name" in ended.err
+    cli("space", "create", name).fails("cannot be used as a name")
 
 
 def test_the_list_shows_every_space(cli: Cli, project: str) -> None:
@@ -66,18 +57,12 @@ def test_an_empty_list_says_what_to_do(cli: Cli) -> None:
 def test_a_damaged_space_is_listed_with_its_damage(cli: Cli, project: str, tmp_path: Path) -> None:
     (tmp_path / "store" / project / "_meta.json").write_text("{")
 
-    ended = cli("space", "list")
-
-    assert ended.code == 0
-    assert "_meta.json cannot be read" in ended.out
+    cli("space", "list").shows("_meta.json cannot be read")
     assert "problem:" in cli("space", "info", project).out
 
 
 def test_a_space_without_rules_says_so(cli: Cli, project: str) -> None:
-    ended = cli("space", "rules", project)
-
-    assert ended.code == 1
-    assert "there is no project/_rules.md" in ended.err
+    cli("space", "rules", project).fails("there is no project/_rules.md")
 
 
 def test_the_summary_is_one_page_of_rules_and_bank(cli: Cli, project: str) -> None:
@@ -105,10 +90,7 @@ def test_an_export_holds_every_object(cli: Cli, project: str, tmp_path: Path, mo
 
 
 def test_nothing_is_removed_without_yes_where_nobody_can_be_asked(cli: Cli, project: str) -> None:
-    ended = cli("space", "delete", project)
-
-    assert ended.code == 2
-    assert "pass --yes" in ended.err
+    cli("space", "delete", project).fails("pass --yes", code=2)
     assert cli("space", "info", project).code == 0
 
 
@@ -120,16 +102,23 @@ def test_yes_removes_all_of_it(cli: Cli, project: str, tmp_path: Path) -> None:
     assert not (tmp_path / "store" / project).exists()
 
 
-@pytest.mark.parametrize("verb", ["info", "rules", "summary", "export", "delete"])
+@pytest.mark.parametrize(
+    "words",
+    ["space info nowhere", "space rules nowhere", "space summary nowhere", "space export nowhere",
+     "space delete nowhere", "backup create nowhere", "gc nowhere", "history nowhere", "undo nowhere",
+     "memories list nowhere", "memories add nowhere x", "memories forget nowhere x", "note nowhere text",
+     "consolidate nowhere", "digest nowhere", "recall nowhere hello", "search x --space nowhere",
+     "mcp --space nowhere"],
+)  # fmt: skip
 def test_a_space_that_is_not_there_is_named(
-    cli: Cli, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    ended = cli("space", verb, "nowhere")
+    ended = cli(*words.split())
 
-    assert ended.code == 1
-    assert "there is no space nowhere" in ended.err
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "livememfs: there is no space nowhere; `livememfs space list` lists the spaces\n"
     assert list(tmp_path.glob("nowhere*")) == []
 
 

@@ -56,7 +56,7 @@ def test_a_token_is_changed_revoked_and_removed(cli: Cli, secret: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "sentence"),
     [
         (("create", "x", "--expires", "soon"), 2, "30d"),
         (("create", "x", "--permissions", "root"), 1, "read, write, admin"),
@@ -68,10 +68,10 @@ def test_a_token_is_changed_revoked_and_removed(cli: Cli, secret: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
-    cli: Cli, secret: str, arguments: tuple[str, ...], code: int, said: str
+    cli: Cli, secret: str, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     done = cli("token", *arguments)
 
     assert done.code == code
-    assert said in done.err
+    assert sentence in done.err
     assert done.out == ""

@@ -47,36 +47,25 @@ def test_the_first_run_makes_every_file_of_the_rules_with_its_headings() -> None
 
 
 @pytest.mark.parametrize(
-    ("category", "name", "heading"),
+    ("category", "rules", "name", "heading"),
     [
-        ("decision", "systemPatterns.md", "Decisions"),
-        ("progress", "progress.md", "Done"),
-        ("todo", "progress.md", "To do"),
-        ("issue", "progress.md", "Known issues"),
-        ("question", "activeContext.md", "Open questions"),
-        ("insight", "systemPatterns.md", "Patterns"),
-        ("observation", "activeContext.md", "Recent changes"),
-        ("something else", "activeContext.md", "2026-02-20"),
+        ("decision", STANDARD, "systemPatterns.md", "Decisions"),
+        ("progress", STANDARD, "progress.md", "Done"),
+        ("todo", STANDARD, "progress.md", "To do"),
+        ("issue", STANDARD, "progress.md", "Known issues"),
+        ("question", STANDARD, "activeContext.md", "Open questions"),
+        ("insight", STANDARD, "systemPatterns.md", "Patterns"),
+        ("observation", STANDARD, "activeContext.md", "Recent changes"),
+        ("something else", STANDARD, "activeContext.md", "2026-02-20"),
+        ("decision", templates()["journal"], "journal.md", "2026-02-20"),
+        ("decision", templates()["minimal"], "notes.md", "Decisions"),
+        ("decision", "Write well.", "notes.md", "2026-02-20"),
+        ("decision", "", "notes.md", "2026-02-20"),
+        ("decision", "### décisions.md\n- Décisions techniques clés\n", "décisions.md", "Décisions techniques clés"),
     ],
 )
-def test_each_category_has_its_place_in_the_standard_rules(category: str, name: str, heading: str) -> None:
-    assert "the note" in section(file(note("the note", category))[name], heading)
-
-
-@pytest.mark.parametrize(
-    ("rules", "place"),
-    [
-        (templates()["journal"], ("journal.md", "2026-02-20")),
-        (templates()["minimal"], ("notes.md", "Decisions")),
-        ("Write well.", ("notes.md", "2026-02-20")),
-        ("", ("notes.md", "2026-02-20")),
-        ("### décisions.md\n- Décisions techniques clés\n", ("décisions.md", "Décisions techniques clés")),
-    ],
-)
-def test_a_decision_has_a_place_in_any_rules(rules: str, place: tuple[str, str]) -> None:
-    name, heading = place
-
-    assert "the note" in section(file(note("the note", "decision"), rules=rules)[name], heading)
+def test_each_category_has_its_place_in_any_rules(category: str, rules: str, name: str, heading: str) -> None:
+    assert "the note" in section(file(note("the note", category), rules=rules)[name], heading)
 
 
 def test_an_entry_is_dated_and_names_agent_category_and_tags() -> None:
@@ -87,14 +76,10 @@ def test_an_entry_is_dated_and_names_agent_category_and_tags() -> None:
 
 
 def test_a_note_cannot_open_a_heading_or_a_fence_of_the_file() -> None:
-    page = file(note("# Forged\n```\nopen\r## Forged too", "todo", agent="x\n# Agent", tags=("\n# Tag",)))[
-        "progress.md"
-    ]
+    hostile = note("# Forged\n```\nopen\r## Forged too", "todo", agent="x\n# Agent", tags=("\n# Tag",))
+    lines = file(hostile)["progress.md"].splitlines()
 
-    forged = [
-        line for line in page.splitlines() if line.startswith(("# Forged", "## Forged", "# Agent", "# Tag", "```"))
-    ]
-    assert forged == []
+    assert [line for line in lines if line.startswith(("# Forged", "## Forged", "# Agent", "# Tag", "```"))] == []
 
 
 def test_entries_of_one_heading_stand_in_their_order() -> None:

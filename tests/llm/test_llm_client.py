@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +10,15 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from livememfs import errors
+from livememfs.errors import (
+    ContextOverflow,
+    ModelDenied,
+    ModelError,
+    ModelTimedOut,
+    ModelUnreachable,
+    ReplyRefused,
+    RequestRefused,
+)
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.llm.client import OpenAIChat
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
@@ -61,18 +70,17 @@ async def test_a_server_without_a_key_is_usable() -> None:
         assert (await ask(llm.url, key="")).text == "x"
 
 
-async def test_missing_usage_counts_as_nothing() -> None:
-    with ScriptedLLM(Scripted("x", usage=None)) as llm:
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(None, (0, 0, 0)), ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": "many"}, (7, 3, 10))],
+)
+async def test_odd_usage_counts_as_nothing_and_a_missing_total_is_the_sum(
+    usage: dict[str, object] | None, tokens: tuple[int, int, int]
+) -> None:
+    with ScriptedLLM(Scripted("x", usage=usage)) as llm:
         reply = await ask(llm.url)
 
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.total_tokens) == (0, 0, 0)
-
-
-async def test_odd_usage_counts_as_nothing_and_a_missing_total_is_the_sum() -> None:
-    with ScriptedLLM(Scripted("x", usage={"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": "many"})) as llm:
-        reply = await ask(llm.url)
-
-    assert reply.total_tokens == 10
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.total_tokens) == tokens
 
 
 async def test_the_finish_reason_is_passed_on() -> None:
@@ -137,84 +145,69 @@ async def test_a_schema_goes_to_endpoints_that_take_one_and_no_second_time_to_th
 
 async def test_a_server_that_rejects_everything_is_not_asked_for_ever() -> None:
     answer = Scripted("response_format is not supported", status=400)
-    with ScriptedLLM(answer, answer) as llm, pytest.raises(errors.ModelError, match="status 400"):
+    with ScriptedLLM(answer, answer) as llm, pytest.raises(ModelError, match="status 400"):
         await ask(llm.url)
 
     assert len(llm.requests) == 2
 
 
+def reported(code: object, message: str) -> Scripted:
+    """An error with status 200."""
+    return Scripted(body=json.dumps({"error": {"code": code, "message": message}}).encode())
+
+
 FAILURES = {
-    "wrong key": (Scripted(f"Incorrect API key: {KEY}", status=401), errors.ModelDenied, "key is wrong"),
-    "forbidden": (Scripted("this model is not for you", status=403), errors.ModelDenied, "not for you"),
-    "unknown model": (Scripted("The model m-1 does not exist", status=404), errors.ModelDenied, "m-1"),
-    "bad request": (
-        Scripted("max_tokens is over 16384", status=400),
-        errors.RequestRefused,
-        "max_tokens is over 16384",
-    ),
+    "wrong key": (Scripted(f"Incorrect API key: {KEY}", status=401), ModelDenied, "key is wrong"),
+    "forbidden": (Scripted("this model is not for you", status=403), ModelDenied, "not for you"),
+    "unknown model": (Scripted("The model m-1 does not exist", status=404), ModelDenied, "m-1"),
+    "bad request": (Scripted("max_tokens is over 16384", status=400), RequestRefused, "max_tokens is over 16384"),
     "filtered": (
         Scripted("it was filtered", status=400, error_fields={"code": "content_filter"}),
-        errors.RequestRefused,
+        RequestRefused,
         "it was filtered",
     ),
     "context by code": (
         Scripted("too much", status=400, error_fields={"code": "context_length_exceeded"}),
-        errors.ContextOverflow,
+        ContextOverflow,
         "longer than the model",
     ),
     "context by words": (
         Scripted("This model's maximum context length is 8192 tokens. Reduce max_tokens", status=400),
-        errors.ContextOverflow,
+        ContextOverflow,
         "longer than the model",
     ),
-    "too large": (Scripted("request entity too large", status=413), errors.ContextOverflow, "longer than the model"),
-    "throttled": (Scripted("slow down", status=429), errors.ModelUnreachable, "429"),
-    "broken": (Scripted("oops", status=500), errors.ModelUnreachable, "500"),
-    "overloaded": (Scripted("busy", status=529), errors.ModelUnreachable, "529"),
+    "too large": (Scripted("request entity too large", status=413), ContextOverflow, "longer than the model"),
+    "throttled": (Scripted("slow down", status=429), ModelUnreachable, "429"),
+    "broken": (Scripted("oops", status=500), ModelUnreachable, "500"),
+    "overloaded": (Scripted("busy", status=529), ModelUnreachable, "529"),
     "gateway with HTML": (
         Scripted(status=502, body=b"<html>bad gateway</html>", content_type="text/html"),
-        errors.ModelUnreachable,
+        ModelUnreachable,
         "502",
     ),
-    "reset": (Scripted(reset=True), errors.ModelUnreachable, "127.0.0.1"),
-    "a page instead of an API": (
-        Scripted(body=b"<html>hello</html>", content_type="text/html"),
-        errors.ModelError,
-        "/v1",
-    ),
-    "broken JSON": (Scripted(body=b'{"choices": ['), errors.ModelError, "127.0.0.1"),
-    "not an object": (Scripted(body=b"[]"), errors.ModelError, "chat completion|no choices"),
-    "an error with status 200": (Scripted(body=b'{"error": "quota"}'), errors.ModelUnreachable, "quota"),
-    "throttled with status 200": (
-        Scripted(body=b'{"error": {"code": 429, "message": "slow down"}}'),
-        errors.ModelUnreachable,
-        "429: slow down",
-    ),
-    "denied with status 200": (
-        Scripted(body=b'{"error": {"code": "401", "message": "bad key"}}'),
-        errors.ModelDenied,
-        "key is wrong",
-    ),
+    "reset": (Scripted(reset=True), ModelUnreachable, "127.0.0.1"),
+    "a page instead of an API": (Scripted(body=b"<html>hello</html>", content_type="text/html"), ModelError, "/v1"),
+    "broken JSON": (Scripted(body=b'{"choices": ['), ModelError, "127.0.0.1"),
+    "not an object": (Scripted(body=b"[]"), ModelError, "chat completion|no choices"),
+    "an error with status 200": (Scripted(body=b'{"error": "quota"}'), ModelUnreachable, "quota"),
+    "throttled with status 200": (reported(429, "slow down"), ModelUnreachable, "429: slow down"),
+    "denied with status 200": (reported("401", "bad key"), ModelDenied, "key is wrong"),
     "too long with status 200": (
-        Scripted(body=b'{"error": {"code": 400, "message": "maximum context length is 8192 tokens"}}'),
-        errors.ContextOverflow,
+        reported(400, "maximum context length is 9"),
+        ContextOverflow,
         "longer than the model",
     ),
-    "an odd code with status 200": (
-        Scripted(body=b'{"error": {"code": 99999, "message": "odd"}}'),
-        errors.ModelUnreachable,
-        "odd",
-    ),
-    "JSON without an end": (Scripted(body=b'{"choices": ' + b"[" * 100_000), errors.ModelError, "127.0.0.1"),
-    "a number without an end": (Scripted(body=b'{"created": ' + b"9" * 5_000 + b"}"), errors.ModelError, "127.0.0.1"),
-    "choices of a wrong type": (Scripted(body=b'{"choices": 5}'), errors.ReplyRefused, "no choices"),
-    "no choices": (Scripted("x", choices=False), errors.ReplyRefused, "no choices"),
-    "no content": (Scripted(None, finish_reason="length"), errors.ReplyRefused, "no text .finish_reason length"),
-    "empty content": (Scripted(""), errors.ReplyRefused, "no text"),
-    "a refusal": (Scripted(None, refusal="I would rather not"), errors.ReplyRefused, "declined: I would rather not"),
+    "an odd code with status 200": (reported(99999, "odd"), ModelUnreachable, "odd"),
+    "JSON without an end": (Scripted(body=b'{"choices": ' + b"[" * 100_000), ModelError, "127.0.0.1"),
+    "a number without an end": (Scripted(body=b'{"created": ' + b"9" * 5_000 + b"}"), ModelError, "127.0.0.1"),
+    "choices of a wrong type": (Scripted(body=b'{"choices": 5}'), ReplyRefused, "no choices"),
+    "no choices": (Scripted("x", choices=False), ReplyRefused, "no choices"),
+    "no content": (Scripted(None, finish_reason="length"), ReplyRefused, "no text .finish_reason length"),
+    "empty content": (Scripted(""), ReplyRefused, "no text"),
+    "a refusal": (Scripted(None, refusal="I would rather not"), ReplyRefused, "declined: I would rather not"),
     "elsewhere": (
         Scripted("", status=307, headers={"location": "http://192.0.2.1/v1"}),
-        errors.ModelError,
+        ModelError,
         "sends us elsewhere",
     ),
 }
@@ -223,7 +216,7 @@ FAILURES = {
 @pytest.mark.parametrize("name", FAILURES)
 async def test_each_failure_has_its_class_and_is_not_tried_again(name: str) -> None:
     answer, kind, text = FAILURES[name]
-    with ScriptedLLM(answer) as llm, pytest.raises(errors.ModelError, match=text) as caught:
+    with ScriptedLLM(answer) as llm, pytest.raises(ModelError, match=text) as caught:
         await ask(llm.url)
 
     assert type(caught.value) is kind
@@ -233,7 +226,7 @@ async def test_each_failure_has_its_class_and_is_not_tried_again(name: str) -> N
 
 async def test_the_key_never_leaves_in_an_error_even_when_the_server_echoes_it() -> None:
     answer = Scripted(f"bad token {KEY} and sk-other-12345", status=403)
-    with ScriptedLLM(answer) as llm, pytest.raises(errors.ModelDenied) as caught:
+    with ScriptedLLM(answer) as llm, pytest.raises(ModelDenied) as caught:
         await ask(llm.url)
 
     assert "sk-" not in repr(caught.value) + str(caught.value)
@@ -251,14 +244,14 @@ async def test_a_key_from_a_file_is_sent_without_what_stands_around_it(key: str)
 
 
 async def test_a_refused_reply_tells_what_it_cost() -> None:
-    with ScriptedLLM(Scripted(None, finish_reason="length")) as llm, pytest.raises(errors.ReplyRefused) as caught:
+    with ScriptedLLM(Scripted(None, finish_reason="length")) as llm, pytest.raises(ReplyRefused) as caught:
         await ask(llm.url)
 
     assert caught.value.values["total_tokens"] == 120
 
 
 async def test_a_server_that_hangs_times_out() -> None:
-    with ScriptedLLM(Scripted("late", hold=True)) as llm, pytest.raises(errors.ModelTimedOut, match=r"0\.3 seconds"):
+    with ScriptedLLM(Scripted("late", hold=True)) as llm, pytest.raises(ModelTimedOut, match=r"0\.3 seconds"):
         await ask(llm.url, timeout=0.3)
 
 
@@ -268,7 +261,7 @@ async def test_the_deadline_covers_the_whole_call_whatever_the_clock(mock_clock:
 
             @nursery.start_soon
             async def _() -> None:
-                with pytest.raises(errors.ModelTimedOut, match="600"):
+                with pytest.raises(ModelTimedOut, match="600"):
                     await ask(llm.url, timeout=600)
 
             await trio.to_thread.run_sync(llm.wait_for_requests, 1)
@@ -279,7 +272,7 @@ async def test_a_closed_port_is_unreachable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-        with pytest.raises(errors.ModelUnreachable, match=r"127\.0\.0\.1"):
+        with pytest.raises(ModelUnreachable, match=r"127\.0\.0\.1"):
             await ask(url)
 
 
@@ -302,7 +295,7 @@ async def test_statistics_count_requests_failures_and_tokens() -> None:
     with ScriptedLLM("x", Scripted("no", status=500)) as llm:
         async with open_chat(llm.url) as chat:
             await chat.chat(MESSAGES, max_tokens=1, temperature=0.0)
-            with pytest.raises(errors.ModelUnreachable):
+            with pytest.raises(ModelUnreachable):
                 await chat.chat(MESSAGES, max_tokens=1, temperature=0.0)
 
     figures = chat.statistics()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Patience, Recall, SearchAnswer
+from livememfs.recall.turn.choosing import PrehookSettings
+from livememfs.recall.turn.prehook import Prehook
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.memory import canonical_name as canonical_name_of
 from livememfs.records.memory import complete
@@ -25,6 +30,10 @@ from livememfs.text import frontmatter
 
 SPACE = "alpha"
 DONE_WITHIN = 20.0
+
+
+async def no_model() -> None:
+    """Searching by words alone."""
 
 
 class Bucket:
@@ -74,8 +83,10 @@ class Bucket:
         folder: Path | None = None,
         share: bool = False,
         patience: Patience = PATIENT,
+        open_engine: Callable[[], Engine] | None = None,
+        **options: Any,
     ) -> AsyncIterator[Mount]:
-        """A mount whose index is in `folder`, the bucket's own when nothing is said."""
+        """A mount whose index is in `folder`, or else in the bucket's own; `options` are those of `Recall`."""
         replica = Replica(self.store)
 
         async def own() -> Embedder:
@@ -83,15 +94,14 @@ class Bucket:
             return self.models[-1]
 
         name, folder = self.model.name, folder or self.folder
-        recall = Recall(
-            replica, self.clock, lambda: Index(folder, name), open_model or own, share=share, patience=patience
-        )
+        opening = open_engine or partial(Index, folder, name)
+        recall = Recall(replica, self.clock, opening, open_model or own, share=share, patience=patience, **options)
         replica.changes.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:
                 await nursery.start(replica.run)
                 await nursery.start(recall.run)
-                yield Mount(replica, recall)
+                yield Mount(replica, recall, self.clock)
                 nursery.cancel_scope.cancel()
         replica.close()
 
@@ -99,8 +109,22 @@ class Bucket:
 class Mount:
     """One mount's view, and its search."""
 
-    def __init__(self, replica: Replica, recall: Recall) -> None:
-        self.replica, self.recall = replica, recall
+    def __init__(self, replica: Replica, recall: Recall, clock: ManualClock) -> None:
+        self.replica, self.recall, self.clock = replica, recall, clock
+
+    async def indexed(self) -> None:
+        """Wait until the index has everything."""
+        await self.recall.prepare((SPACE,), DONE_WITHIN)
+
+    @asynccontextmanager
+    async def prehook(self, settings: PrehookSettings | None = None, **options: Any) -> AsyncIterator[Prehook]:
+        """What it tells before an answer; sessions are kept in the bucket."""
+        told = ToldSessions(self.replica)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(told.run)
+            yield Prehook(self.recall, self.clock, told, settings, **options)
+            await told.flush()
+            nursery.cancel_scope.cancel()
 
     async def ask(self, question: str) -> SearchAnswer:
         """The answer about the one space."""
@@ -109,3 +133,11 @@ class Mount:
     async def texts(self, question: str) -> list[str]:
         """What it found, best first."""
         return [hit.record.text for hit in (await self.ask(question)).found.hits]
+
+
+@asynccontextmanager
+async def prehook(bucket: Bucket, settings: PrehookSettings | None = None, **options: Any) -> AsyncIterator[Prehook]:
+    """That of a mount which has indexed everything."""
+    async with bucket.mount() as mount, mount.prehook(settings, **options) as made:
+        await mount.indexed()
+        yield made

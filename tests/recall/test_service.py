@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from recall_world import DONE_WITHIN, SPACE, Bucket
+from recall_world import DONE_WITHIN, SPACE, Bucket, no_model
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -21,15 +21,7 @@ from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import feeder
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import QUIET, QUIET_MOST, Patience, Recall
-from livememfs.spaces import making as spaces
 from livememfs.testing.embed import FakeEmbedder
-
-
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
 
 
 async def test_nothing_is_read_or_loaded_before_the_first_question(bucket: Bucket) -> None:
@@ -50,7 +42,7 @@ async def test_the_first_question_indexes_a_space_and_a_second_mount_reads_nothi
         await bucket.write(f"n{number}", f"note {number} about apples and number{number}")
 
     async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert (await mount.texts("number17"))[0].startswith("note 17 ")
         assert await mount.recall.understood(DONE_WITHIN)
         embedded = bucket.embedded
@@ -93,21 +85,27 @@ async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket
         assert await mount.texts("any unicorn") == []
 
 
+def held_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Have the index take nothing in until the event is set."""
+    apply, go_on = Index.apply, threading.Event()
+
+    def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
+        go_on.wait(DONE_WITHIN)
+        return apply(self, *arguments, **named)
+
+    monkeypatch.setattr(Index, "apply", slowly)
+    return go_on
+
+
 async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_it_comes_back(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with bucket.mount(patience=Patience(fresh=0.0)) as mount:
         key = await bucket.write("one", "seen a unicorn")
         note = (await bucket.memory.get(key)).data
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert await mount.texts("unicorn") == ["seen a unicorn"]
-        apply, go_on = Index.apply, threading.Event()
-
-        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
-            go_on.wait(DONE_WITHIN)
-            return apply(self, *arguments, **named)
-
-        monkeypatch.setattr(Index, "apply", slowly)
+        go_on = held_up(monkeypatch)
         await mount.replica.delete(key)
         assert mount.recall.has_gone(key)
         assert await mount.texts("the unicorn") == []
@@ -116,7 +114,7 @@ async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_
 
         await mount.replica.delete(key)
         go_on.set()
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert await mount.texts("any unicorn") == []
         assert not mount.recall.has_gone(key), "the index knows, and nothing else need remember it"
 
@@ -127,14 +125,8 @@ async def test_who_is_to_be_told_waits_for_notes_and_not_for_what_an_observer_ha
     """An agent at work is observed all the time: each of its messages would wait."""
     await bucket.write("one", "seen a unicorn")
     async with bucket.mount(patience=Patience(unasked=DONE_WITHIN)) as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        apply, go_on = Index.apply, threading.Event()
-
-        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
-            go_on.wait(DONE_WITHIN)
-            return apply(self, *arguments, **named)
-
-        monkeypatch.setattr(Index, "apply", slowly)
+        await mount.indexed()
+        go_on = held_up(monkeypatch)
         await mount.replica.put(f"{SPACE}/observations/20260101T000000_change_00000001.md", b"observed")
         with trio.fail_after(DONE_WITHIN / 2):
             index, notes = await mount.recall.ready((SPACE,), DONE_WITHIN)
@@ -151,7 +143,7 @@ async def test_who_is_to_be_told_waits_for_notes_and_not_for_what_an_observer_ha
 async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
     await bucket.write("one", "apples are red")
     async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
     there = trio.Event()
 
     async def slowly() -> Embedder:
@@ -233,7 +225,7 @@ async def test_an_index_that_is_damaged_while_it_is_open_is_made_anew_and_ends_n
 
         assert answer.found.hits == ()
         assert any("beta may have more" in note and "is made anew" in note for note in answer.notes)
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert await mount.texts("red apples") == ["apples are red"]
         statistics = mount.recall.statistics().index
         assert statistics is not None
@@ -244,11 +236,11 @@ async def test_an_index_found_damaged_by_a_search_is_made_anew(bucket: Bucket, e
     expect_log("the index is damaged and made anew")
     await bucket.write("one", "apples are red")
     async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         damage(bucket.folder / "records.db")
 
         assert (await mount.ask("apples")).notes == ("the search failed: the index was damaged and is made anew",)
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert await mount.texts("red apples") == ["apples are red"]
 
 
@@ -270,7 +262,7 @@ async def test_an_index_that_fails_while_meanings_are_computed_is_asked_again(
     bucket: Bucket, expect_log, monkeypatch: pytest.MonkeyPatch, error: Exception, method: str
 ) -> None:
     async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         real, failing = getattr(Index, method), True
 
         def fails(self: Index, *arguments: Any) -> Any:
@@ -319,7 +311,7 @@ async def test_a_model_that_fails_is_not_waited_for_until_it_answers_again(
     await bucket.write("one", "apples are red")
     async with bucket.mount(down) as mount:
         with trio.fail_after(DONE_WITHIN / 4):
-            await mount.recall.prepare((SPACE,), DONE_WITHIN)
+            await mount.indexed()
         answer = await mount.ask("apples")
         assert ([hit.record.text for hit in answer.found.hits], answer.found.strategy) == (["apples are red"], "words")
         assert answer.notes == ("by words alone: the model that knows meanings does not answer",)
@@ -354,7 +346,7 @@ async def test_an_unmount_while_indexing_leaves_an_index_that_is_right_as_far_as
     assert index.verify() == []
     index.close()
     async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         assert (await mount.texts("number299"))[0] == "note about number299"
 
 
@@ -364,10 +356,6 @@ async def test_the_same_question_is_answered_from_memory_for_a_moment(bucket: Bu
         first = await mount.ask("apples  type:observation")
         assert await mount.ask("type:observation apples") is first
         assert mount.recall.statistics().repeated == 1
-
-
-async def no_model() -> None:
-    return None
 
 
 async def test_work_that_can_wait_waits_until_nobody_asks_but_not_for_ever(

@@ -1,4 +1,4 @@
-"""An agent has one name, whichever way it comes."""
+"""An agent has one name, whichever way it is recognised."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ CLIENTS = {
     "goose": "goose",
     "Zed": "zed",
 }
-"""The first six are what the programs sent when they were run."""
+"""The first six are the names that the programs really sent."""
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -45,7 +45,7 @@ def test_a_client_that_nobody_knows_keeps_its_name_in_one_line() -> None:
     [("claude", "claude"), ("cursor-agent", "cursor"), (".cline", "cline"), ("claude.exe", "claude"), ("vim", "me")],
 )
 def test_a_process_has_the_short_name_of_its_agent(tmp_path: Path, program: str, agent: str) -> None:
-    """The process is one of a kernel's folder that is written here."""
+    """The test writes the kernel's folder of the process."""
     process = tmp_path / "7"
     process.mkdir()
     (process / "comm").write_text(program + "\n")

@@ -1,4 +1,4 @@
-"""The fields of a memory as attributes: what is shown can be set, and what cannot be used is refused."""
+"""The fields of a memory as attributes: a shown value can be set again, and a value of no use is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ memories = st.builds(
     subjects=st.lists(names, max_size=3, unique=True).map(tuple),
     expires_at=st.none() | st.just(LATER),
     links=st.lists(st.tuples(st.sampled_from(RELATIONS), names), max_size=4, unique=True).map(
-        lambda found: tuple(sorted(found))  # as they are stored: one relation after the other
+        lambda links: tuple(sorted(links))  # as they are stored: one relation after the other
     ),
 )
 
@@ -44,37 +44,30 @@ def test_setting_an_attribute_to_what_it_is_changes_nothing(memory: Memory) -> N
 
 @given(memories, st.sampled_from([name for name in SETTABLE if name != "type"]))
 def test_what_was_set_and_what_was_removed_survives_a_new_version(memory: Memory, name: str) -> None:
-    """A version that says nothing of a field would have it from the one before."""
+    """A version without the field would inherit it from the version before."""
     after = changed(memory, name, None, LATER)
-    stored = complete(
-        after.render(whole=True),
-        path="x",
-        written_name="x",
-        collection=keys.MEMORIES,
-        space="",
-        now=LATER,
-        previous=memory,
-    )
+    where = {"path": "x", "written_name": "x", "collection": keys.MEMORIES, "space": ""}
+    stored = complete(after.render(whole=True), now=LATER, previous=memory, **where)
 
     assert stored == after
-    assert name in ("importance",) or name not in shown(stored, 0.5)
+    assert name == "importance" or name not in shown(stored, 0.5)
+
+
+FACT = Memory(keys.MEMORIES, "fact", "text", 0.6, NOW, NOW)
 
 
 def test_links_are_no_news_and_fields_are() -> None:
-    memory = Memory(keys.MEMORIES, "fact", "text", 0.6, NOW, NOW)
-
-    assert changed(memory, "updates", "other", LATER).updated_at == NOW
-    assert changed(memory, "importance", "0.7", LATER).updated_at == LATER
-    assert changed(memory, "links", "Updates ../x/other.md", LATER).links == (("updates", "other"),)
+    assert changed(FACT, "updates", "other", LATER).updated_at == NOW
+    assert changed(FACT, "importance", "0.7", LATER).updated_at == LATER
+    assert changed(FACT, "links", "Updates ../x/other.md", LATER).links == (("updates", "other"),)
 
 
 def test_a_memory_has_no_more_links_than_so_many() -> None:
-    memory = Memory(keys.MEMORIES, "fact", "text", 0.6, NOW, NOW)
     most = [("updates", f"m{number}") for number in range(MAX_LINKS)]
 
-    assert len(with_links(memory, [*most, *most]).links) == MAX_LINKS
+    assert len(with_links(FACT, [*most, *most]).links) == MAX_LINKS
     with pytest.raises(ValueError, match="257 links"):
-        with_links(memory, [*most, ("part_of", "m")])
+        with_links(FACT, [*most, ("part_of", "m")])
 
 
 @pytest.mark.parametrize(
@@ -85,10 +78,10 @@ def test_a_memory_has_no_more_links_than_so_many() -> None:
         ("type", "poem", "one of identity"),
         ("type", None, "a memory has a type"),
         ("expires_at", "soon", "a time such as"),
-        ("links", "updates", "no relation and a name"),
+        ("links", "updates", "not a relation and a name"),
         ("links", "likes x", "the relations are related_to"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_the_reason(name: str, text: str | None, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        changed(Memory(keys.MEMORIES, "fact", "text", 0.6, NOW, NOW), name, text, NOW)
+        changed(FACT, name, text, NOW)

@@ -1,4 +1,4 @@
-"""An event of a session: its line, its files, and how what is long is shortened where everybody sees it."""
+"""An event of a session: its line, its files, and how long fields are visibly shortened."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.records.event import (
-    HEAD,
-    TAIL,
-    Event,
-    as_text,
-    capped,
-    digest_id,
-    shortened,
-)
+from livememfs.records.event import HEAD, TAIL, Event, as_text, capped, digest_id, shortened
 
 AT = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
 NOTE = 60
-"""Characters that the words about what is missing take at most."""
+"""The most characters of the words that say how much was left out."""
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 values = st.recursive(
@@ -45,12 +37,12 @@ def event(tool: str = "", given: Any = None, **fields: Any) -> Event:
 def test_an_event_is_one_line_and_comes_back_as_it_was(
     name: str, kind: Any, at: datetime, text: str, given_: Any, gave: Any, tokens: int
 ) -> None:
-    one = Event(name, "s-1", kind, at, text, text, text, text, given_, gave, text, tokens)
+    event_ = Event(name, "s-1", kind, at, text, text, text, text, given_, gave, text, tokens)
 
-    line = one.to_json()
+    line = event_.to_json()
 
     assert "\n" not in line
-    assert Event.from_json(line) == one
+    assert Event.from_json(line) == event_
 
 
 @pytest.mark.parametrize(
@@ -71,9 +63,9 @@ CHANGING = ["Edit", "MultiEdit", "Write", "NotebookEdit", "edit_file", "write_fi
 @pytest.mark.parametrize("name", ["file_path", "notebook_path", "path", "filename", "target_file"])
 @pytest.mark.parametrize("tool", [*READING, *CHANGING])
 def test_a_file_is_what_the_tool_was_given_and_read_or_changed_as_the_tool_does(tool: str, name: str) -> None:
-    found = event(tool, {name: "/home/me/p/src/a.py"}).files()
+    files = event(tool, {name: "/home/me/p/src/a.py"}).files()
 
-    assert found == ((("src/a.py",), ()) if tool in READING else ((), ("src/a.py",)))
+    assert files == ((("src/a.py",), ()) if tool in READING else ((), ("src/a.py",)))
 
 
 @pytest.mark.parametrize(
@@ -92,25 +84,19 @@ def test_a_file_is_shown_relative_to_the_project_where_it_is_in_it(path: str, sh
 
 
 def test_without_a_project_paths_stay_as_they_are() -> None:
-    one = Event("t1", "s-1", "tool", AT, tool="Read", input={"file_path": "/home/me/p/a.py"})
+    event_ = Event("t1", "s-1", "tool", AT, tool="Read", input={"file_path": "/home/me/p/a.py"})
 
-    assert one.files() == (("/home/me/p/a.py",), ())
+    assert event_.files() == (("/home/me/p/a.py",), ())
 
 
 @pytest.mark.parametrize("field", ["patch", "input", "command"])
 @pytest.mark.parametrize("as_list", [False, True])
 def test_a_patch_names_each_file_that_it_adds_changes_removes_or_moves_once(field: str, as_list: bool) -> None:
-    lines = [
-        "*** Begin Patch",
-        "*** Update File: /home/me/p/a.py",
-        "*** Move to: b.py",
-        "+*** Add File: not-one.py",
-        "*** Add File: c d.py",
-        "*** Delete File: e.py",
-        "*** Update File: a.py",
-        "*** End Patch",
-    ]
-    patch: Any = ["apply_patch", "\n".join(lines)] if as_list else "\n".join(lines)
+    text = (
+        "*** Begin Patch\n*** Update File: /home/me/p/a.py\n*** Move to: b.py\n+*** Add File: not-one.py\n"
+        "*** Add File: c d.py\n*** Delete File: e.py\n*** Update File: a.py\n*** End Patch"
+    )
+    patch: Any = ["apply_patch", text] if as_list else text
 
     assert event("apply_patch", {field: patch}).files() == ((), ("a.py", "b.py", "c d.py", "e.py"))
 
@@ -135,9 +121,9 @@ def test_what_a_tool_says_or_only_looks_at_makes_no_file(tool: str, given_: Any,
 
 @given(st.sampled_from([*READING, *CHANGING, "apply_patch", "Bash"]), values, texts)
 def test_whatever_a_tool_was_given_files_are_texts(tool: str, given_: Any, project: str) -> None:
-    one = Event("t1", "s-1", "tool", AT, project=project, tool=tool, input=given_)
+    event_ = Event("t1", "s-1", "tool", AT, project=project, tool=tool, input=given_)
 
-    assert all(isinstance(name, str) for found in one.files() for name in found)
+    assert all(isinstance(name, str) for files in event_.files() for name in files)
 
 
 # --- what is long ------------------------------------------------------------------------------------------------
@@ -147,25 +133,22 @@ def test_whatever_a_tool_was_given_files_are_texts(tool: str, given_: Any, proje
 def test_what_fits_is_not_touched_and_what_does_not_keeps_head_and_tail_and_says_what_is_missing(
     text: str, limit: int
 ) -> None:
-    found = shortened(text, limit)
+    short = shortened(text, limit)
 
     if len(text) <= limit:
-        assert found == text
+        assert short == text
         return
     head, tail = int(limit * HEAD), int(limit * TAIL)
-    assert found.startswith(text[:head])
-    assert found.endswith(text[len(text) - tail :])
-    assert f"\n[... {len(text) - head - tail:,} characters left out ...]\n" in found
-    assert len(found) <= limit + NOTE
+    assert short.startswith(text[:head])
+    assert short.endswith(text[len(text) - tail :])
+    assert f"\n[... {len(text) - head - tail:,} characters left out ...]\n" in short
+    assert len(short) <= limit + NOTE
 
 
 def test_six_tenths_are_kept_of_the_beginning_and_three_of_the_end() -> None:
-    text = "a" * 5_000 + "b" * 5_000
+    short = shortened("a" * 5_000 + "b" * 5_000, 1_000)
 
-    found = shortened(text, 1_000)
-
-    assert found == "a" * 600 + "\n[... 9,100 characters left out ...]\n" + "b" * 300
-    assert len(found) < 1_000
+    assert short == "a" * 600 + "\n[... 9,100 characters left out ...]\n" + "b" * 300
 
 
 @given(
@@ -173,20 +156,20 @@ def test_six_tenths_are_kept_of_the_beginning_and_three_of_the_end() -> None:
     st.integers(400, 3_000),
 )
 def test_a_value_that_is_too_large_takes_about_as_much_as_it_may(value: Any, limit: int) -> None:
-    found = capped(value, limit)
+    smaller = capped(value, limit)
 
     if len(as_text(value)) <= limit:
-        assert found == value
+        assert smaller == value
         return
-    assert len(as_text(found)) <= limit + limit // 4 + NOTE
-    assert found == value or "characters left out" in as_text(found)
+    assert len(as_text(smaller)) <= limit + limit // 4 + NOTE
+    assert smaller == value or "characters left out" in as_text(smaller)
 
 
 def test_the_long_texts_of_an_object_are_shortened_and_the_object_stays_one() -> None:
-    found = capped({"file_path": "/p/a.py", "content": "x" * 9_000, "lines": 3}, 3_000)
+    smaller = capped({"file_path": "/p/a.py", "content": "x" * 9_000, "lines": 3}, 3_000)
 
-    assert (found["file_path"], found["lines"]) == ("/p/a.py", 3)
-    assert re.fullmatch(r"x{600}\n\[\.\.\. 8,100 characters left out \.\.\.\]\nx{300}", found["content"])
+    assert (smaller["file_path"], smaller["lines"]) == ("/p/a.py", 3)
+    assert re.fullmatch(r"x{600}\n\[\.\.\. 8,100 characters left out \.\.\.\]\nx{300}", smaller["content"])
 
 
 EDITS = [{"old_string": f"def f{n}():\n" + "    pass\n" * 30, "new_string": "    return 1\n" * 30} for n in range(25)]
@@ -194,29 +177,23 @@ PATCH = "*** Begin Patch\n*** Update File: src/app.py\n" + "+x = 1\n" * 3_000 + 
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "changed"),
+    ("tool", "given"),
     [
-        ("MultiEdit", {"file_path": "/home/me/p/src/app.py", "edits": EDITS}, ("src/app.py",)),
-        (
-            "MultiEdit",
-            {"edits": EDITS, "file_path": "/home/me/p/src/app.py", "more": {"deep": ["y" * 9_000, "z"]}},
-            ("src/app.py",),
-        ),
-        ("apply_patch", {"command": ["apply_patch", PATCH]}, ("src/app.py",)),
+        ("MultiEdit", {"file_path": "/home/me/p/src/app.py", "edits": EDITS}),
+        ("MultiEdit", {"edits": EDITS, "file_path": "src/app.py", "more": {"deep": ["y" * 9_000, "z"]}}),
+        ("apply_patch", {"command": ["apply_patch", PATCH]}),
     ],
 )
-def test_the_file_of_a_large_edit_is_still_known(tool: str, given: Any, changed: tuple[str, ...]) -> None:
-    found = capped(given, 3_000)
+def test_the_file_of_a_large_edit_is_still_known(tool: str, given: Any) -> None:
+    smaller = capped(given, 3_000)
 
-    assert len(as_text(found)) <= 3_750 + NOTE
-    assert event(tool, found).files()[1] == changed
+    assert len(as_text(smaller)) <= 3_750 + NOTE
+    assert event(tool, smaller).files()[1] == ("src/app.py",)
 
 
 @pytest.mark.parametrize("value", [{"a": ["x" * 9_000]}, ["x" * 9_000], {str(n): n for n in range(5_000)}, "x" * 9_000])
 def test_what_is_large_otherwise_is_shortened_as_a_whole(value: Any) -> None:
-    found = capped(value, 1_000)
-
-    assert found == shortened(as_text(value), 1_000)
+    assert capped(value, 1_000) == shortened(as_text(value), 1_000)
 
 
 @pytest.mark.parametrize(

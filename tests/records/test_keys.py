@@ -115,18 +115,13 @@ def test_an_agent_may_contain_underscores(name: str, agent: str, category: str) 
 @pytest.mark.parametrize(
     "name",
     [
-        "note_001.md",
-        "20260220T140000_cline_a1b2c3d4.md",
-        "20261320T140000_cline_todo_a1b2c3d4.md",
-        "20260220T250000_cline_todo_a1b2c3d4.md",
-        "20260220T140000_cline_todo_a1b2c3d.md",
-        "20260220T140000_cline_todo_a1b2c3dg.md",
-        "20260220T140000_cline_todo_a1b2c3d4.txt",
-        "20260220T140000_cline_todo_a1b2c3d4.md\n",
-        "20260220T140000_a/b_todo_a1b2c3d4.md",
+        "note_001.md", "20260220T140000_cline_a1b2c3d4.md", "20261320T140000_cline_todo_a1b2c3d4.md",
+        "20260220T250000_cline_todo_a1b2c3d4.md", "20260220T140000_cline_todo_a1b2c3d.md",
+        "20260220T140000_cline_todo_a1b2c3dg.md", "20260220T140000_cline_todo_a1b2c3d4.txt",
+        "20260220T140000_cline_todo_a1b2c3d4.md\n", "20260220T140000_a/b_todo_a1b2c3d4.md",
         "٢٠٢٦٠٢٢٠T140000_cline_todo_a1b2c3d4.md",
     ],
-)
+)  # fmt: skip
 def test_other_names_are_not_canonical(name: str) -> None:
     assert NoteName.parse(name) is None
 
@@ -176,7 +171,7 @@ def test_a_slug_is_its_own_slug(agent: str) -> None:
 def test_sessions_whose_ids_differ_in_a_sign_do_not_share_a_folder() -> None:
     ids = ("a-b", "a/b", "a b", "-a-b", "", "session", "日本", "x" * 64, "x" * 65, "x" * 66)
 
-    slugs = [keys.session_slug(one) for one in ids]
+    slugs = [keys.session_slug(session) for session in ids]
     assert len(set(slugs)) == len(ids)
     assert all("/" not in slug for slug in slugs)
     assert slugs[0] == "a-b"
@@ -192,9 +187,9 @@ def test_sessions_whose_ids_differ_in_a_sign_do_not_share_a_folder() -> None:
     ],
 )
 def test_every_model_has_a_folder_of_its_own_for_its_vectors(model: str, folder: str) -> None:
-    found = keys.index_prefix("alpha", model)
+    prefix = keys.index_prefix("alpha", model)
 
-    assert found.startswith(f"alpha/_index/{folder}")
-    assert found.count("/") == 3
-    assert found != keys.index_prefix("alpha", model + "x")
-    assert keys.parse(found + "a.vec").kind == "index"
+    assert prefix.startswith(f"alpha/_index/{folder}")
+    assert prefix.count("/") == 3
+    assert prefix != keys.index_prefix("alpha", model + "x")
+    assert keys.parse(prefix + "a.vec").kind == "index"

@@ -1,8 +1,10 @@
-"""Notes: what a written file becomes, and that nothing a writer gave is lost."""
+"""Notes: how a file becomes a note, and that nothing of the file is lost."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import frontmatter as python_frontmatter
 import pytest
@@ -34,13 +36,10 @@ COMPLETE = (
 )
 
 
-def seal(
-    data: bytes, *, name: str = "note.md", previous: Note | None = None, now: datetime = NOW
-) -> tuple[Note, bytes]:
-    """Complete with the arguments most tests share."""
-    return complete(
-        data, path="alpha/live/x", written_name=name, space="alpha", agent="claude", now=now, previous=previous
-    )
+def seal(data: bytes, *, name: str = "note.md", **more: Any) -> tuple[Note, bytes]:
+    """`complete` with the arguments that most tests share."""
+    shared = {"path": "alpha/live/x", "space": "alpha", "agent": "claude", "now": NOW}
+    return complete(data, written_name=name, **{**shared, **more})
 
 
 words = st.text(max_size=20)
@@ -89,7 +88,7 @@ def test_a_rendered_note_needs_no_completing(note: Note) -> None:
 
 @given(notes)
 def test_other_readers_of_front_matter_see_the_same_fields(note: Note) -> None:
-    """What the reference library for Python reads is what we wrote."""
+    """The reference library for Python reads the fields that we wrote."""
     post = python_frontmatter.loads(note.render().decode())
 
     assert post["agent"] == note.agent
@@ -144,7 +143,7 @@ def test_a_complete_note_is_returned_as_it_is() -> None:
 
 
 def test_tags_are_optional() -> None:
-    """Data model 4.4: a note without tags lacks nothing."""
+    """Data model 4.4: a note without tags is complete."""
     data = COMPLETE.replace(b'tags: ["auth", "test"]\n', b"")
 
     assert seal(data)[1] == data
@@ -162,9 +161,9 @@ def test_the_previous_note_goes_before_the_arguments() -> None:
     written = datetime(2025, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
     previous = Note(written, "cursor", "issue", ("old",), "beta", "old")
 
-    assert seal(b"new", name="decision.md", previous=previous)[0] == Note(
-        written, "cursor", "issue", ("old",), "beta", "new"
-    )
+    note, _ = seal(b"new", name="decision.md", previous=previous)
+
+    assert note == replace(previous, body="new")
 
 
 def test_unknown_fields_survive_after_the_known_ones() -> None:
@@ -230,7 +229,7 @@ def test_odd_front_matter_is_body(text: str) -> None:
 
 
 def test_front_matter_that_grows_past_its_limit_is_body() -> None:
-    """Escapes make a block larger than it was; what is written must be readable."""
+    """Escapes make a block larger than it was, but it must still be readable."""
     text = "---\nx: '" + "\\" * 20_000 + "'\n---\nbody"
     note, data = seal(text.encode())
 
@@ -249,16 +248,11 @@ def test_byte_order_marks_go() -> None:
     assert seal(b"\xef\xbb\xbf\xef\xbb\xbfhello")[0].body == "hello"
 
 
-def test_an_agent_is_never_missing() -> None:
-    for agent in ("", "  "):
-        note, _ = complete(b"x", path="p", written_name="n", space="s", agent=agent, now=NOW)
-        assert note.agent == "unknown"
+@pytest.mark.parametrize(("agent", "seen"), [("", "unknown"), ("  ", "unknown"), ("a\udce9", "a?")], ids=ascii)
+def test_an_agent_is_never_missing_and_from_a_broken_environment_is_text(agent: str, seen: str) -> None:
+    note, data = complete(b"x", path="p", written_name="n", space="s", agent=agent, now=NOW)
 
-
-def test_an_agent_from_a_broken_environment_is_text() -> None:
-    note, data = complete(b"x", path="p", written_name="n", space="s", agent="a\udce9", now=NOW)
-
-    assert note.agent == "a?"
+    assert note.agent == seen
     assert Note.parse(data, path="p") == note
 
 
@@ -275,25 +269,23 @@ def test_the_limit_is_on_the_body() -> None:
     _, data = seal(b"x" * MAX_NOTE_BYTES)
 
     assert seal(data)[1] == data
-    with pytest.raises(TooLarge):
-        seal(b"x" * (MAX_NOTE_BYTES + 1))
-    with pytest.raises(TooLarge):
-        seal("é".encode() * (MAX_NOTE_BYTES // 2) + b"x")
+    for body in (b"x" * (MAX_NOTE_BYTES + 1), "é".encode() * (MAX_NOTE_BYTES // 2) + b"x"):
+        with pytest.raises(TooLarge):
+            seal(body)
 
 
 # --- foreign notes -----------------------------------------------------------------------------------------------
 
 
-def test_a_foreign_note_borrows_from_its_canonical_name() -> None:
-    note = Note.parse(b"text", path="x", name="20260220T140000_my_agent_todo_a1b2c3d4.md")
-
-    assert note == Note(datetime(2026, 2, 20, 14, tzinfo=UTC), "my_agent", "todo", (), "", "text")
-
-
-def test_a_foreign_note_without_anything_is_still_a_note() -> None:
-    note = Note.parse(b"text", path="x", name="note_001.md")
-
-    assert note == Note(datetime(1970, 1, 1, tzinfo=UTC), "unknown", "observation", (), "", "text")
+@pytest.mark.parametrize(
+    ("name", "moment", "agent", "category"),
+    [
+        ("20260220T140000_my_agent_todo_a1b2c3d4.md", datetime(2026, 2, 20, 14, tzinfo=UTC), "my_agent", "todo"),
+        ("note_001.md", datetime(1970, 1, 1, tzinfo=UTC), "unknown", "observation"),
+    ],
+)
+def test_a_foreign_note_borrows_from_a_canonical_name(name: str, moment: datetime, agent: str, category: str) -> None:
+    assert Note.parse(b"text", path="x", name=name) == Note(moment, agent, category, (), "", "text")
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -302,22 +294,14 @@ def test_a_foreign_note_without_anything_is_still_a_note() -> None:
 @pytest.mark.parametrize(
     ("name", "category"),
     [
-        ("decision-use-s3.md", "decision"),
-        ("todo.md", "todo"),
-        ("todo", "todo"),
-        ("Decision use S3", "decision"),
+        *((name, "todo") for name in ("todo.md", "todo")),
+        *((name, "decision") for name in ("decision-use-s3.md", "Decision use S3")),
         ("QUESTION_why.md", "question"),
         ("insight: caching.md", "insight"),
         ("progress.2026.md", "progress"),
         ("issue#12.md", "issue"),
-        ("observation.txt", "observation"),
-        ("todos.md", "observation"),
-        ("decisions-made.md", "observation"),
-        ("todo2.md", "observation"),
-        ("my-todo.md", "observation"),
-        (".todo.md", "observation"),
-        ("note.md", "observation"),
-        ("", "observation"),
+        *((name, "observation") for name in ("observation.txt", "todos.md", "decisions-made.md", "todo2.md")),
+        *((name, "observation") for name in ("my-todo.md", ".todo.md", "note.md", "")),
     ],
 )
 def test_a_category_is_the_first_word_of_the_written_name(name: str, category: str) -> None:
@@ -336,14 +320,14 @@ def test_the_first_digits_of_notes_of_one_second_grow_and_the_last_follow_from_t
     order, at = Order(), NOW.replace(microsecond=0)
     now = at + timedelta(microseconds=500_000)
 
-    found = [order.next("a", at, now + timedelta(milliseconds=late)) for late in (0, 0, 0, 1, -400, 100)]
-    assert found == sorted(set(found))
-    assert found[:3] == [2048, 2049, 2050]
-    uids = [uid_of(number, uid_ending("a", "x.md")) for number in found]
+    numbers = [order.next("a", at, now + timedelta(milliseconds=late)) for late in (0, 0, 0, 1, -400, 100)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:3] == [2048, 2049, 2050]
+    uids = [uid_of(number, uid_ending("a", "x.md")) for number in numbers]
     assert uids == sorted(uids)
     assert {uid[-5:] for uid in uids} == {uid8("a", "x.md")[-5:]}
-    assert [order_of(uid) for uid in uids] == found
-    # Other spaces and other seconds are counted by themselves; of another time than now nobody knows the fraction.
+    assert [order_of(uid) for uid in uids] == numbers
+    # Other spaces and other seconds are counted by themselves. Only of the present second the fraction is known.
     assert order.next("b", at, now) == 2048
     assert [order.next("a", at + timedelta(hours=1), now) for _ in range(3)] == [0, 1, 2]
 
@@ -351,10 +335,10 @@ def test_the_first_digits_of_notes_of_one_second_grow_and_the_last_follow_from_t
 def test_a_second_with_more_notes_than_digits_tell_apart_goes_on() -> None:
     order, at = Order(), NOW.replace(microsecond=0)
 
-    found = [order.next("a", at, at) for _ in range(ORDERS + 3)]
+    numbers = [order.next("a", at, at) for _ in range(ORDERS + 3)]
 
-    assert found == [*range(ORDERS), *[ORDERS - 1] * 3]
-    assert uid_of(found[-1] + 1, "00000") == "00000000"
+    assert numbers == [*range(ORDERS), *[ORDERS - 1] * 3]
+    assert uid_of(numbers[-1] + 1, "00000") == "00000000"
 
 
 @given(notes, st.text(max_size=20))

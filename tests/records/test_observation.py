@@ -1,4 +1,4 @@
-"""An observation: it comes back from its object as it was, and foreign hands do it no harm."""
+"""An observation comes back from its object as it was; odd fields of other programs do no harm."""
 
 from __future__ import annotations
 
@@ -56,12 +56,11 @@ def written(metadata: dict[str, Any], body: str = "It was so.\n") -> Observation
 def test_of_very_many_files_as_many_are_named_as_there_is_room_for() -> None:
     files = tuple(f"src/part{number:04}/module.py" for number in range(2_000))
     full = tuple(f"{number} " + "f" * 580 for number in range(20))
-    found = parse(
-        Observation("0a1b2c3d", "s", AT, "change", "a", facts=full, files_read=files, files_modified=files).render()
-    )
+    observation = Observation("0a1b2c3d", "s", AT, "change", "a", facts=full, files_read=files, files_modified=files)
+    read = parse(observation.render())
 
-    assert found.facts == full
-    for named in (found.files_read, found.files_modified):
+    assert read.facts == full
+    for named in (read.files_read, read.files_modified):
         assert 100 < len(named) < 200
         assert named[:-1] == files[: len(named) - 1]
         assert named[-1] == f"(and {2_001 - len(named)} more)"
@@ -71,17 +70,17 @@ def test_of_very_many_files_as_many_are_named_as_there_is_room_for() -> None:
 @example(
     Observation("0a1b2c3d", "s", AT, "bugfix", "a: b, # c", facts=("1, 2 and 3", "7", "true", "- x"), events=("7",))
 )
-def test_an_observation_comes_back_from_its_object_as_it_was(one: Observation) -> None:
-    assert parse(one.render(), one.name) == one
+def test_an_observation_comes_back_from_its_object_as_it_was(observation: Observation) -> None:
+    assert parse(observation.render(), observation.name) == observation
 
 
 def test_its_object_has_the_fields_of_the_specification_and_a_name_that_sorts_by_time() -> None:
-    one = Observation("0a1b2c3d", "s-1", AT, "bugfix", "Mended", narrative="It was so.\n", facts=("a, b",))
+    observation = Observation("0a1b2c3d", "s-1", AT, "bugfix", "Mended", narrative="It was so.\n", facts=("a, b",))
 
-    metadata, body = frontmatter.split(one.render().decode())
+    metadata, body = frontmatter.split(observation.render().decode())
 
-    assert one.name == NAME
-    assert keys.parse(keys.observations_prefix("alpha") + one.name).kind == "observation"
+    assert observation.name == NAME
+    assert keys.parse(keys.observations_prefix("alpha") + observation.name).kind == "observation"
     assert body == "It was so.\n"
     assert list(metadata) == [
         "id", "session", "project", "agent", "type", "title", "subtitle", "facts", "concepts", "files_read",
@@ -114,63 +113,49 @@ def test_a_type_in_an_object_that_is_none_falls_back(given_: Any) -> None:
 
 
 def test_fields_of_other_hands_are_kept_with_their_values() -> None:
-    found = written({"title": "x", "score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}})
+    observation = written({"title": "x", "score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}})
 
-    assert found.extra == {"score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}}
-    again, _ = frontmatter.split(found.render().decode())
-    assert {name: again[name] for name in found.extra} == found.extra
+    assert observation.extra == {"score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}}
+    again, _ = frontmatter.split(observation.render().decode())
+    assert {name: again[name] for name in observation.extra} == observation.extra
 
 
 def test_odd_fields_are_left_out_and_the_rest_is_read() -> None:
-    odd = {
-        "title": ["a", "list"],
-        "subtitle": {"a": "mapping"},
-        "facts": 7,
-        "concepts": {"no": "list"},
-        "files_read": [1, None, "a.py", ["b.py"], "a.py"],
-        "discovery_tokens": "many",
-        "created_at": "yesterday",
-        "session": 12,
-    }
+    odd: dict[str, Any] = {"title": ["a", "list"], "subtitle": {"a": "mapping"}, "facts": 7, "concepts": {"no": "list"}}
+    odd |= {"files_read": [1, None, "a.py", ["b.py"], "a.py"], "discovery_tokens": "many"}
+    odd |= {"created_at": "yesterday", "session": 12}
 
-    found = written(odd, "The first line\nand more")
+    observation = written(odd, "The first line\nand more")
 
-    assert (found.title, found.subtitle) == ("The first line", "")
-    assert (found.facts, found.concepts, found.files_read) == ((), (), ("1", "a.py"))
-    assert (found.discovery_tokens, found.session) == (0, "12")
-    assert found.created_at == AT  # as its name says
+    assert (observation.title, observation.subtitle) == ("The first line", "")
+    assert (observation.facts, observation.concepts, observation.files_read) == ((), (), ("1", "a.py"))
+    assert (observation.discovery_tokens, observation.session) == (0, "12")
+    assert observation.created_at == AT  # as its name says
 
 
 @pytest.mark.parametrize("text", ["", "no front matter at all", "---\n: : :\n---\nbody", "---\nnever closed", "\ufeff"])
 def test_an_object_without_usable_fields_is_still_an_observation(text: str) -> None:
-    found = parse(text)
+    observation = parse(text)
 
-    assert (found.id, found.type, found.created_at) == ("0a1b2c3d", "bugfix", AT)
-    assert found.title == text.strip().partition("\n")[0].lstrip("\ufeff")[:160]
+    assert (observation.id, observation.type, observation.created_at) == ("0a1b2c3d", "bugfix", AT)
+    assert observation.title == text.strip().partition("\n")[0].lstrip("\ufeff")[:160]
 
 
-def test_an_object_under_any_other_name_is_read_by_its_fields() -> None:
-    found = parse(Observation("0a1b2c3d", "s", AT, "feature", "x").render(), "by-hand.md")
+def test_the_name_says_which_observation_it_is_and_under_any_other_name_the_fields_do() -> None:
+    read = parse(Observation("0a1b2c3d", "s", AT, "feature", "x").render(), "by-hand.md")
 
-    assert (found.id, found.type, found.created_at) == ("0a1b2c3d", "feature", AT)
+    assert parse(Observation("ffffffff", "s", AT, "bugfix", "x").render()).id == "0a1b2c3d"
+    assert (read.id, read.type, read.created_at) == ("0a1b2c3d", "feature", AT)
     assert parse("x", "by-hand.md").created_at == datetime.fromtimestamp(0, UTC)
 
 
-def test_the_name_says_which_observation_it_is() -> None:
-    assert parse(Observation("ffffffff", "s", AT, "bugfix", "x").render()).id == "0a1b2c3d"
-
-
-def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(NotText, match="0xff"):
-        parse(b"\xff")
-
-
 @given(st.binary(max_size=80))
+@example(b"\xff")
 def test_whatever_stands_in_an_object_is_read_or_refused(data: bytes) -> None:
     try:
         data.decode()
-    except UnicodeDecodeError:
-        with pytest.raises(NotText):
+    except UnicodeDecodeError as error:
+        with pytest.raises(NotText, match=f"0x{data[error.start]:02x}"):
             parse(data)
     else:
         assert parse(data).type in TYPES
@@ -185,9 +170,9 @@ def test_a_text_alone_is_one_item_since_facts_have_commas(value: object, items: 
 
 
 def test_reading_all_of_it_costs_what_narrative_and_facts_do() -> None:
-    found = Observation("0a1b2c3d", "s", AT, "bugfix", "a title", narrative="It expires.", facts=("After an hour",))
+    observation = Observation("0a1b2c3d", "s", AT, "bugfix", "a", narrative="It expires.", facts=("After an hour",))
 
-    assert found.tokens == tokens("It expires.") + tokens("After an hour") == 6
+    assert observation.tokens == tokens("It expires.") + tokens("After an hour") == 6
 
 
 def test_each_type_has_an_icon_of_one_character_of_the_basic_plane() -> None:
@@ -198,12 +183,7 @@ def test_each_type_has_an_icon_of_one_character_of_the_basic_plane() -> None:
 
 def test_the_id_follows_from_session_events_and_number_whatever_their_order() -> None:
     assert observation_id("s", ["a", "b"], 1) == observation_id("s", ["b", "a"], 1)
-    ids = {
-        observation_id("s", ["a", "b"], 1),
-        observation_id("s", ["a", "b"], 2),
-        observation_id("t", ["a", "b"], 1),
-        observation_id("s", ["a"], 1),
-        observation_id("s", ["ab"], 1),
-    }
+    given_ = [("s", ["a", "b"], 1), ("s", ["a", "b"], 2), ("t", ["a", "b"], 1), ("s", ["a"], 1), ("s", ["ab"], 1)]
+    ids = {observation_id(*parts) for parts in given_}
     assert len(ids) == 5
-    assert all(len(one) == 8 and int(one, 16) >= 0 for one in ids)
+    assert all(len(each) == 8 and int(each, 16) >= 0 for each in ids)

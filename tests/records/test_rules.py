@@ -11,30 +11,20 @@ from livememfs.records.rules import DEFAULT, PlannedFile, planned_files, templat
 
 
 def names(text: str) -> list[str]:
-    """The names alone."""
+    """The names of the planned files."""
     return [planned.name for planned in planned_files(text)]
 
 
 @pytest.mark.parametrize(
     ("template", "files"),
     [
-        (
-            "standard",
-            [
-                "projectbrief.md",
-                "productContext.md",
-                "systemPatterns.md",
-                "techContext.md",
-                "activeContext.md",
-                "progress.md",
-            ],
-        ),
-        ("journal", ["journal.md"]),
-        ("minimal", ["notes.md"]),
+        ("standard", "projectbrief.md productContext.md systemPatterns.md techContext.md activeContext.md progress.md"),
+        ("journal", "journal.md"),
+        ("minimal", "notes.md"),
     ],
 )
-def test_each_template_plans_its_files(template: str, files: list[str]) -> None:
-    assert names(templates()[template]) == files
+def test_each_template_plans_its_files(template: str, files: str) -> None:
+    assert names(templates()[template]) == files.split()
 
 
 def test_each_planned_file_of_the_templates_has_sections() -> None:
@@ -89,23 +79,23 @@ def test_a_bullet_becomes_a_short_heading(bullet: str, section: str) -> None:
     assert planned_files(f"### a.md\n- {bullet}\n") == [PlannedFile("a.md", (section,))]
 
 
-def test_only_the_outer_bullets_are_sections() -> None:
-    assert planned_files("### a.md\n- One\n  - inner\n- Two\n") == [PlannedFile("a.md", ("One", "Two"))]
-
-
-def test_sections_end_at_the_next_heading() -> None:
-    assert planned_files("### a.md\n- One\n\n## How\n- Not a section\n") == [PlannedFile("a.md", ("One",))]
+@pytest.mark.parametrize(
+    ("text", "sections"),
+    [
+        ("### a.md\n- One\n  - inner\n- Two\n", ("One", "Two")),
+        ("### a.md\n- One\n\n## How\n- Not a section\n", ("One",)),
+        ("### a.md\n- One\n### a.md\n- One\n- Two\n", ("One", "Two")),
+    ],
+    ids=["only the outer bullets", "up to the next heading", "of a file that is named twice"],
+)
+def test_the_sections_of_a_file_are_the_bullets_below_it(text: str, sections: tuple[str, ...]) -> None:
+    assert planned_files(text) == [PlannedFile("a.md", sections)]
 
 
 def test_what_stands_in_a_fence_is_an_example() -> None:
-    assert names("### a.md\n```markdown\n### b.md\n- x\n```\n~~~~\n### c.md\n~~~\n### d.md\n~~~~\n### e.md\n") == [
-        "a.md",
-        "e.md",
-    ]
+    text = "### a.md\n```markdown\n### b.md\n- x\n```\n~~~~\n### c.md\n~~~\n### d.md\n~~~~\n### e.md\n"
 
-
-def test_a_file_that_is_named_twice_is_planned_once() -> None:
-    assert planned_files("### a.md\n- One\n### a.md\n- One\n- Two\n") == [PlannedFile("a.md", ("One", "Two"))]
+    assert names(text) == ["a.md", "e.md"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is stored of a text, and which texts say nothing."""
+"""What is stored of a text, and which texts are empty."""
 
 from __future__ import annotations
 
@@ -22,34 +22,23 @@ def test_of_a_text_without_a_word_nothing_is_made(raw: bytes) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"x",
-        b"---\n",
-        b"---\nagent: me\n---\nx",
-        b"---\nno mapping\n---\n",
-        b"x\n---\n",
-        b"\xff",
+        b"x", b"---\n", b"---\nagent: me\n---\nx", b"---\nno mapping\n---\n", b"x\n---\n", b"\xff",
         b"<private>x</private>",
     ],
-)
+)  # fmt: skip
 def test_what_has_a_word_says_something_be_it_odd(raw: bytes) -> None:
     assert not says_nothing(raw)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.folder)
 def test_a_text_and_all_that_comes_with_it_is_sealed_without_what_is_private(form: Form) -> None:
-    sealed = form.seal(
-        b"<private>the moon is hollow</private>\n",
-        path="x",
-        written_name=f"todo {TOKEN}",
-        space="alpha",
-        agent=TOKEN,
-        now=START,
-    )
+    text, name = b"<private>the moon is hollow</private>\n", f"todo {TOKEN}"
+    sealed = form.seal(text, path="x", written_name=name, space="alpha", agent=TOKEN, now=START)
 
     assert sealed.replaced == ("github-token", "private")
     assert b"moon" not in sealed.data
     assert TOKEN not in sealed.data.decode() + sealed.named("00000000")
-    assert form.name_meta(f"todo {TOKEN}") == {}
+    assert form.name_meta(name) == {}
 
 
 @pytest.mark.parametrize(

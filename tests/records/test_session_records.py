@@ -1,4 +1,4 @@
-"""The objects of a session: what other hands wrote in them stays, and what cannot be read costs nothing else."""
+"""The objects of a session: fields of other programs stay, and an odd part does not spoil the rest."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from livememfs.errors import NotText
 from livememfs.records.event import Event
-from livememfs.records.session import (
-    LAST_KEPT,
-    SUMMARY_FIELDS,
-    Meter,
-    Session,
-    Summary,
-    last_prompts,
-    with_prompts,
-)
+from livememfs.records.session import LAST_KEPT, SUMMARY_FIELDS, Meter, Session, Summary, last_prompts, with_prompts
 from livememfs.text import frontmatter
 
 AT = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
@@ -59,7 +51,7 @@ def parse(data: bytes | str) -> Session:
 
 
 def changed(**fields: Any) -> Session:
-    """What is read of a session of which somebody changed fields."""
+    """A session whose object has these fields, as it is read."""
     known = replace(NEW, created_at=AT, updated_at=AT, prompts=3, agent="claude")
     return parse(json.dumps({**json.loads(known.render()), **fields}))
 
@@ -68,15 +60,15 @@ def changed(**fields: Any) -> Session:
 
 
 @given(sessions)
-def test_a_session_comes_back_from_its_object_as_it_was(one: Session) -> None:
-    assert parse(one.render()) == one
+def test_a_session_comes_back_from_its_object_as_it_was(session: Session) -> None:
+    assert parse(session.render()) == session
 
 
 def test_fields_of_other_hands_are_kept() -> None:
-    found = changed(reviewed={"by": ["me"]}, memory_session_id="m-1")
+    session = changed(reviewed={"by": ["me"]}, memory_session_id="m-1")
 
-    assert found.extra == {"reviewed": {"by": ["me"]}, "memory_session_id": "m-1"}
-    again = json.loads(replace(found, prompts=4).render())
+    assert session.extra == {"reviewed": {"by": ["me"]}, "memory_session_id": "m-1"}
+    again = json.loads(replace(session, prompts=4).render())
     assert (again["reviewed"], again["memory_session_id"], again["prompts"]) == ({"by": ["me"]}, "m-1", 4)
 
 
@@ -97,36 +89,31 @@ def test_whatever_stands_in_the_object_gives_a_session_of_this_space(data: bytes
 @pytest.mark.parametrize(
     "odd",
     [
-        {"prompts": "many"},
-        {"events": [1, 2]},
-        {"meter": {"calls": None}},
-        {"observations": "n1"},
-        {"created_at": "yesterday"},
-        {"agent": {"name": "claude"}},
-        {"summed_up": [7]},
+        {"prompts": "many"}, {"events": [1, 2]}, {"meter": {"calls": None}}, {"observations": "n1"},
+        {"created_at": "yesterday"}, {"agent": {"name": "claude"}}, {"summed_up": [7]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_field_that_is_odd_costs_no_other(odd: dict[str, Any]) -> None:
-    found = changed(**odd, reviewed="yes")
-    given_ = {name: one for name, one in json.loads(changed(reviewed="yes").render()).items() if name not in odd}
+    session = changed(**odd, reviewed="yes")
+    given_ = {name: value for name, value in json.loads(changed(reviewed="yes").render()).items() if name not in odd}
 
-    assert given_.items() <= json.loads(found.render()).items()
+    assert given_.items() <= json.loads(session.render()).items()
 
 
 @pytest.mark.parametrize("status", ["finished", "", None, 7, ["completed"]])
 def test_a_status_that_is_none_is_active(status: Any) -> None:
-    found = changed(status=status)
+    session = changed(status=status)
 
-    assert (found.status, found.prompts, found.agent) == ("active", 3, "claude")
+    assert (session.status, session.prompts, session.agent) == ("active", 3, "claude")
 
 
 def test_the_last_observations_are_remembered_each_once() -> None:
     names = [f"n{number}" for number in range(LAST_KEPT + 3)]
 
-    found = NEW.with_observations(names[:10]).with_observations(["n9", *names[10:]])
+    session = NEW.with_observations(names[:10]).with_observations(["n9", *names[10:]])
 
-    assert found.observations == tuple(names[3:])
+    assert session.observations == tuple(names[3:])
     assert NEW.observations == ()
 
 
@@ -163,11 +150,9 @@ def test_what_stands_in_the_file_stays_byte_for_byte(before: bytes, text: str) -
 
 
 def test_a_line_says_when_and_by_which_id_it_was_asked() -> None:
-    assert json.loads(with_prompts(b"", [asked("Mend the login", 7)])) == {
-        "at": "2026-02-20T14:00:00Z",
-        "id": "p7",
-        "prompt": "Mend the login",
-    }
+    line = with_prompts(b"", [asked("Mend the login", 7)])
+
+    assert json.loads(line) == {"at": "2026-02-20T14:00:00Z", "id": "p7", "prompt": "Mend the login"}
 
 
 @pytest.mark.parametrize(
@@ -194,15 +179,15 @@ said_ = st.lists(plain | st.just("## Findings"), max_size=3).map("\n".join).map(
 @given(st.lists(said_, min_size=5, max_size=5), moments, plain)
 @example(["", "## Findings\n- one\n\n## More\n- two", "", "x", "- y"], AT, "s-1")
 def test_a_summary_comes_back_from_its_object_as_it_was(said: list[str], at: datetime, session: str) -> None:
-    one = Summary(session, at, *said, project="/home/me/p", model="scripted")
+    summary = Summary(session, at, *said, project="/home/me/p", model="scripted")
 
-    assert Summary.parse(one.render(), path="x") == one
+    assert Summary.parse(summary.render(), path="x") == summary
 
 
 def test_its_object_has_a_heading_for_each_field_that_says_something() -> None:
-    one = Summary("s-1", AT, request="Mend it", next_steps="- rest\n- sleep", model="builtin")
+    summary = Summary("s-1", AT, request="Mend it", next_steps="- rest\n- sleep", model="builtin")
 
-    metadata, body = frontmatter.split(one.render().decode())
+    metadata, body = frontmatter.split(summary.render().decode())
 
     assert body == "## Request\n\nMend it\n\n## Next steps\n\n- rest\n- sleep\n"
     assert metadata == {"session": "s-1", "project": "", "created_at": "2026-02-20T14:00:00Z", "model": "builtin"}
@@ -219,10 +204,10 @@ def test_its_object_has_a_heading_for_each_field_that_says_something() -> None:
     ],
 )
 def test_an_object_of_another_hand_is_read_as_far_as_it_can_be(text: str, said: dict[str, str]) -> None:
-    found = Summary.parse(text.encode(), path="x")
+    summary = Summary.parse(text.encode(), path="x")
 
-    assert {name: getattr(found, name) for name in SUMMARY_FIELDS} == {**dict.fromkeys(SUMMARY_FIELDS, ""), **said}
-    assert found.created_at == datetime.fromtimestamp(0, UTC)
+    assert {name: getattr(summary, name) for name in SUMMARY_FIELDS} == {**dict.fromkeys(SUMMARY_FIELDS, ""), **said}
+    assert summary.created_at == datetime.fromtimestamp(0, UTC)
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

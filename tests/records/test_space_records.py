@@ -1,4 +1,4 @@
-"""A space's own records: kept as others wrote them, refused when they are none."""
+"""The records of a space: kept as others wrote them, and refused when they have another form."""
 
 from __future__ import annotations
 
@@ -10,20 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
-from livememfs.records.space import Meta, Synthesis, iso, parse_iso, parse_synthesis, render_synthesis
+from livememfs.records.space import Meta, Synthesis, parse_synthesis, render_synthesis
 from livememfs.text.foreign import LARGEST
+from livememfs.text.times import iso, parse_iso
 
 KNOWN = (
-    "space_id",
-    "description",
-    "owner",
-    "created_at",
-    "last_consolidation",
-    "consolidation_count",
-    "total_notes_processed",
-    "version",
-    "livememfs_ledger",
-)
+    "space_id", "description", "owner", "created_at", "last_consolidation", "consolidation_count",
+    "total_notes_processed", "version", "livememfs_ledger",
+)  # fmt: skip
 MOMENT = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)
 moments = st.datetimes(timezones=st.just(UTC))
 metas = st.builds(
@@ -63,17 +57,10 @@ def test_unknown_fields_and_exact_stamps_of_others_survive_a_run() -> None:
     ran = Meta.parse(json.dumps(theirs).encode()).after_run(MOMENT + timedelta(microseconds=5), 42)
 
     assert json.loads(ran.render()) == {
-        "space_id": "a",
-        "description": "",
-        "owner": "",
-        "created_at": "2026-02-20T14:00:00.123456Z",
-        "last_consolidation": "2026-02-20T14:00:00Z",
-        "consolidation_count": 1,
-        "total_notes_processed": 42,
-        "version": 1,
-        "colour": {"x": [1]},
-        "graph": None,
-    }
+        "space_id": "a", "description": "", "owner": "", "created_at": "2026-02-20T14:00:00.123456Z",
+        "last_consolidation": "2026-02-20T14:00:00Z", "consolidation_count": 1, "total_notes_processed": 42,
+        "version": 1, "colour": {"x": [1]}, "graph": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("odd", [None, "3", -1, 0, True, 2.5, [4]])
@@ -140,10 +127,10 @@ def test_a_synthesis_has_the_form_of_the_data_model() -> None:
     "text", ["plain", "---\nnot a mapping\n---\nx", "---\nconsolidated_at: never\nnotes_processed: many\n---\n"]
 )
 def test_a_foreign_synthesis_is_read_as_far_as_it_goes(text: str) -> None:
-    found = parse_synthesis(text.encode())
+    synthesis = parse_synthesis(text.encode())
 
-    assert (found.consolidated_at, found.notes_processed, found.number) == (None, 0, 0)
-    assert text.endswith(found.body)
+    assert (synthesis.consolidated_at, synthesis.notes_processed, synthesis.number) == (None, 0, 0)
+    assert text.endswith(synthesis.body)
 
 
 def test_a_synthesis_that_is_not_text_is_refused() -> None:
@@ -163,16 +150,10 @@ def test_a_stamp_reads_back(moment: datetime) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "2026-02-20T14:00:00Z",
-        "2026-02-20T14:00:00z",
-        "2026-02-20t14:00:00",
-        " 2026-02-20 14:00:00 ",
-        "2026-02-20T15:00:00+01:00",
-        "2026-02-20T09:00:00-0500",
-        "2026-02-20T14:00:00.000000000Z",
-        "20260220T140000Z",
+        "2026-02-20T14:00:00Z", "2026-02-20T14:00:00z", "2026-02-20t14:00:00", " 2026-02-20 14:00:00 ",
+        "2026-02-20T15:00:00+01:00", "2026-02-20T09:00:00-0500", "2026-02-20T14:00:00.000000000Z", "20260220T140000Z",
     ],
-)
+)  # fmt: skip
 def test_every_usual_form_is_the_same_moment(text: str) -> None:
     assert parse_iso(text) == MOMENT
     assert parse_iso(text).tzinfo is UTC

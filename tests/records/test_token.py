@@ -1,4 +1,4 @@
-"""Tokens as they are kept: what is written is what the data model says, and what is odd opens nothing."""
+"""Tokens are written as the data model says, and odd values give no access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JSON = st.recursive(
 
 
 def registry(*entries: Any, **more: Any) -> Registry:
-    """A registry as an object has it."""
+    """The registry in an object with these entries."""
     return Registry.parse(json.dumps({"version": 1, "tokens": list(entries), **more}).encode())
 
 
@@ -61,32 +61,32 @@ def test_what_is_no_registry_is_refused_rather_than_overwritten(data: bytes) -> 
 @example({"permissions": ["read", {}, "admin "], "space_ids": "", "expires_at": "", "revoked": 0})
 def test_whatever_stands_in_an_entry_it_opens_no_more_than_it_says(fields: dict[str, Any]) -> None:
     """A damaged entry never gains a permission, all spaces, or time without end."""
-    found = registry({**ENTRY, **fields}).find(SECRET)
-    if found is None:
+    token = registry({**ENTRY, **fields}).find(SECRET)
+    if token is None:
         return
-    said = fields.get("permissions", ENTRY["permissions"])
-    assert all(isinstance(said, list) and right in said for right in found.access().permissions)
+    permissions = fields.get("permissions", ENTRY["permissions"])
+    assert all(isinstance(permissions, list) and right in permissions for right in token.access().permissions)
     if fields.get("space_ids", ["some"]) not in ([], None):
-        assert not found.access().everywhere
+        assert not token.access().everywhere
     if fields.get("expires_at", "some") is not None:
-        assert found.expires_at is not None
+        assert token.expires_at is not None
     if fields.get("revoked", False) is not False:
-        assert found.state(START) == "revoked"
+        assert token.state(START) == "revoked"
 
 
 def test_a_secret_is_long_and_never_the_same() -> None:
     made = {new_secret() for _ in range(50)}
 
     assert len(made) == 50
-    assert all(one.startswith(PREFIX) and len(one) >= 46 for one in made)
+    assert all(secret.startswith(PREFIX) and len(secret) >= 46 for secret in made)
 
 
 def test_a_token_is_found_by_its_secret_alone() -> None:
-    found = registry(ENTRY)
+    tokens = registry(ENTRY)
 
-    assert found.find(SECRET) is not None
-    assert [found.find(other) for other in ("", SECRET[:-1], SECRET + "a", ENTRY["hash"], "agent-cline")] == [None] * 5
-    assert SECRET not in found.render().decode()
+    assert tokens.find(SECRET) is not None
+    assert [tokens.find(other) for other in ("", SECRET[:-1], SECRET + "a", ENTRY["hash"], "agent-cline")] == [None] * 5
+    assert SECRET not in tokens.render().decode()
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_a_token_is_named_by_its_name_its_hash_or_the_beginning_of_that() -> Non
     digits = token.hash.removeprefix("sha256:")
 
     assert all(
-        token.is_meant(one) for one in ("agent-cline", token.hash, digits, digits[:8], digits[:8].upper(), SECRET)
+        token.is_meant(which) for which in ("agent-cline", token.hash, digits, digits[:8], digits[:8].upper(), SECRET)
     )
-    assert not any(token.is_meant(one) for one in ("agent", digits[:7], "", SECRET + "x", "sha256:"))
+    assert not any(token.is_meant(which) for which in ("agent", digits[:7], "", SECRET + "x", "sha256:"))
 
 
 # --- what may be done ----------------------------------------------------------------------------------------------
 
 
 def test_each_permission_includes_those_before_it() -> None:
-    allowed = {one: [p for p in PERMISSIONS if Access("a", frozenset({one})).may(p)] for one in PERMISSIONS}
+    allowed = {own: [p for p in PERMISSIONS if Access("a", frozenset({own})).may(p)] for own in PERMISSIONS}
 
     assert allowed == {"read": ["read"], "write": ["read", "write"], "admin": ["read", "write", "admin"]}
 
@@ -144,7 +144,7 @@ def test_a_space_outside_is_not_there_and_a_change_too_many_is_forbidden(
 
 
 def test_an_administrator_of_some_spaces_does_not_administer_the_bucket() -> None:
-    """Who makes tokens could make one for all spaces."""
+    """An administrator who can make tokens could make one for all spaces."""
     assert not Access("a", frozenset(PERMISSIONS), ("alpha",)).admin
     with pytest.raises(Forbidden):
         Access("a", frozenset(PERMISSIONS), ("alpha",)).require_admin()

@@ -1,4 +1,4 @@
-"""A turn as hooks and shells write it: what is taken together, what is refused, and that nothing else can happen."""
+"""A turn as hooks and shells write it: any request gives one turn or is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse(request: bytes | str) -> Turn:
 
 
 def written(*requests: dict[str, Any]) -> str:
-    """Requests as a hook writes them, one a line."""
+    """Requests as a hook writes them, one to a line."""
     return "\n".join(json.dumps(request) for request in requests)
 
 
@@ -40,9 +40,9 @@ def test_lines_and_objects_that_come_together_are_one_turn() -> None:
     together = Turn("En fait j'ai changé d'avis on va utiliser MySQL à la place")
 
     assert parse("En fait\nj'ai changé d'avis\non va utiliser MySQL à la place\n") == together
-    said = ("En fait", "j'ai changé d'avis", "on va utiliser MySQL à la place")
-    assert parse(written(*({"message": one} for one in said))) == together
-    assert parse("".join(json.dumps({"message": one}) for one in said)) == together
+    messages = ("En fait", "j'ai changé d'avis", "on va utiliser MySQL à la place")
+    assert parse(written(*({"message": message} for message in messages))) == together
+    assert parse("".join(json.dumps({"message": message}) for message in messages)) == together
 
 
 def test_what_the_last_object_says_counts_and_what_no_user_said_is_left_out() -> None:
@@ -72,12 +72,12 @@ def test_a_turn_without_a_session_takes_the_one_it_is_given() -> None:
         ('{"message": 3}', "no text: message"),
         ('{"message": "x", "session": ["y"]}', "no text: session"),
         ('{"message": "x", "format": "yaml"}', "format is json or text"),
-        ('{"message": "x"', "begins as JSON and is none"),
-        ('{"message": "x"} and more', "begins as JSON and is none"),
+        ('{"message": "x"', "begins like JSON but is no JSON"),
+        ('{"message": "x"} and more', "begins like JSON but is no JSON"),
         ('{"message": "x"} ["y"]', "a JSON object, or text"),
-        ("{" * 100_000, "begins as JSON and is none"),
-        ('{"message": ' + "[" * 100_000, "begins as JSON and is none"),
-        ('{"message": "x", "a": ' + "9" * 10_000 + "}", "begins as JSON and is none"),
+        ("{" * 100_000, "begins like JSON but is no JSON"),
+        ('{"message": ' + "[" * 100_000, "begins like JSON but is no JSON"),
+        ('{"message": "x", "a": ' + "9" * 10_000 + "}", "begins like JSON but is no JSON"),
     ],
 )
 def test_json_that_is_no_turn_is_refused_and_says_what_is_wrong(request_: str, named: str) -> None:
@@ -87,10 +87,10 @@ def test_json_that_is_no_turn_is_refused_and_says_what_is_wrong(request_: str, n
     assert "alpha/.recall" in str(refused.value)
 
 
-def test_what_is_not_utf_8_is_refused() -> None:
-    for request in (b"\xff", "é".encode("latin-1"), b"\xed\xa0\x80", '{"message": "é"}'.encode("utf-16")):
-        with pytest.raises(NotText):
-            parse(request)
+@pytest.mark.parametrize("data", [b"\xff", "é".encode("latin-1"), b"\xed\xa0\x80", '{"message": "é"}'.encode("utf-16")])
+def test_what_is_not_utf_8_is_refused(data: bytes) -> None:
+    with pytest.raises(NotText):
+        parse(data)
 
 
 def test_half_a_character_becomes_a_mark_since_nothing_could_store_it() -> None:

@@ -14,11 +14,12 @@ from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.rules import templates
-from livememfs.records.space import Meta, iso, parse_synthesis, render_synthesis
+from livememfs.records.space import Meta, parse_synthesis, render_synthesis
 from livememfs.runs.options import RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.store.base import IfMatch
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
+from livememfs.text.times import iso
 
 OLD = "# Progress\n\n## Done\n\nthe parser\n"
 NEW = "# Progress\n\n## Done\n\nthe parser, the printer\n"

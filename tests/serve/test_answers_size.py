@@ -46,9 +46,9 @@ async def test_files_that_there_is_no_room_for_are_named(open_client: OpenClient
     for answer, shown in ((whole, whole["files"]), (summary, summary["bank"])):
         assert cost(answer) < MOST_TOKENS * FRAME
         assert shown
-        assert {one["filename"]: one["content"] for one in shown}.items() <= large_bank.items()
+        assert {file["filename"]: file["content"] for file in shown}.items() <= large_bank.items()
         assert answer["left_out"]
-        assert sorted([*answer["left_out"], *(one["filename"] for one in shown)]) == sorted(large_bank)
+        assert sorted([*answer["left_out"], *(file["filename"] for file in shown)]) == sorted(large_bank)
 
 
 async def test_a_large_file_is_read_in_parts_that_are_the_whole(
@@ -87,38 +87,40 @@ async def test_notes_are_read_on_from_where_an_answer_ends(open_client: OpenClie
     names = [f"20260220T14{number:02}00_a_todo_{number:08x}.md" for number in range(30)]
     for name in names:
         await put(app, f"live/{name}", f"---\nagent: a\n---\n\n{LINE * 50}")
-    read: list[str] = []
+    names_read: list[str] = []
     async with open_client() as client:
         for _ in names:
-            answer = await client.call("live_read", space_id=SPACE, limit=500, **({"before": read[-1]} if read else {}))
+            answer = await client.call(
+                "live_read", space_id=SPACE, limit=500, **({"before": names_read[-1]} if names_read else {})
+            )
             assert cost(answer) < MOST_TOKENS * FRAME
-            read += [one["filename"] for one in answer["notes"]]
+            names_read += [note["filename"] for note in answer["notes"]]
             if not answer["more"]:
                 break
         first = await client.call("live_search", space_id=SPACE, query="settled", limit=500)
 
-    assert read == names[::-1]
+    assert names_read == names[::-1]
     assert 1 < len(first["notes"]) < len(names)
     assert first["more"]
 
 
 async def test_observations_that_there_is_no_room_for_are_named(open_client: OpenClient, app: App) -> None:
     ids = [f"{number:08x}" for number in range(12)]
-    for one in ids:
-        seen = Observation(one, "s-1", START, "bugfix", "A race is fixed", narrative=LINE * 150)
+    for uid in ids:
+        seen = Observation(uid, "s-1", START, "bugfix", "A race is fixed", narrative=LINE * 150)
         await app.replica.put(keys.observations_prefix(SPACE) + seen.name, seen.render())
     async with open_client() as client:
-        read, wanted = [], [*ids, "ffffffff"]
+        ids_read, wanted = [], [*ids, "ffffffff"]
         answers = []
         while wanted:
             answers.append(await client.call("get_observations", project=SPACE, ids=wanted))
-            read += [one["id"] for one in answers[-1]["observations"]]
+            ids_read += [record["id"] for record in answers[-1]["observations"]]
             wanted = answers[-1].get("more", [])
 
     assert len(answers) == 3
     assert all(cost(answer) < MOST_TOKENS * FRAME for answer in answers)
     assert [answer["missing"] for answer in answers] == [["ffffffff"], [], []]
-    assert read == ids
+    assert ids_read == ids
 
 
 async def test_a_file_of_a_folder_is_viewed_in_parts(open_client: OpenClient, app: App) -> None:

@@ -8,44 +8,25 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-import httpx2 as httpx
 import pytest
 import trio
 import trio.testing
+from clients import ACCEPT, HELLO, PATIENCE, Site, ask, opened_session, serving, until
 from hypercorn.config import Config
 
 from livememfs.app import App
-from livememfs.app.serving import http_server
 from livememfs.serve import sessions
 from livememfs.serve.connections import ClientConnections, Connection, _Tasks
 from livememfs.serve.guard import MOST_OF_AN_ADDRESS
-from livememfs.serve.http import HttpServer, ListenAddress
 from livememfs.serve.web import stream
 
-PATIENCE = 20.0
 SLOW = "POST /login HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\ntoken="
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
-}
-ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
-class Site:
+class Crowded(Site):
     """A server with its pages, and two tokens: one greedy, one of somebody else."""
 
-    def __init__(self, app: App, server: HttpServer) -> None:
-        self.app, self.server, self.url = app, server, server.url
-        self.port = int(server.url.rpartition(":")[2])
-        self.greedy = self.other = ""
-
-    def browser(self, token: str = "") -> httpx.AsyncClient:
-        """A client that speaks plain HTTP."""
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        limits = httpx.Limits(max_connections=None)
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=PATIENCE, trust_env=False, limits=limits)
+    greedy = other = ""
 
     async def serves_others(self) -> None:
         """Another token is served as ever, and so is who asks whether the server works."""
@@ -55,7 +36,7 @@ class Site:
         async with self.browser() as browser:
             assert (await browser.get("/healthz")).status_code == 200
 
-    async def said(self, text: str) -> bytes:
+    async def answer_to(self, text: str) -> bytes:
         """What is answered to something that no library would send."""
         async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
             await stream.send_all(text.encode())
@@ -67,24 +48,20 @@ class Site:
 
 
 @pytest.fixture
-async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
+async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Crowded]:
     """Serving `app`."""
-    server = http_server(app, ListenAddress("127.0.0.1", 0))
-    await nursery.start(server.run)
-    found = Site(app, server)
-    found.greedy, found.other = [(await app.tokens.create(name, ["read"]))[0] for name in ("greedy", "other")]
-    yield found
-    server.stop()
+    async with serving(app, nursery) as served:
+        site = Crowded(app, served.server)
+        site.greedy, site.other = [await site.token(name, "read") for name in ("greedy", "other")]
+        yield site
 
 
-async def test_slow_requests_to_sign_in_keep_nobody_out(site: Site) -> None:
+async def test_slow_requests_to_sign_in_keep_nobody_out(site: Crowded) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(256):
             connection = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", site.port))
             await connection.send_all(SLOW.encode())
-        with trio.fail_after(PATIENCE):
-            while site.server.statistics().too_much < 256 - MOST_OF_AN_ADDRESS:
-                await trio.sleep(0.01)
+        await until(lambda: site.server.statistics().too_much >= 256 - MOST_OF_AN_ADDRESS)
 
         await site.serves_others()
 
@@ -94,12 +71,11 @@ async def test_connections_that_say_nothing_are_ended_when_there_are_too_many(
 ) -> None:
     """The one that was silent longest, never one that has shown a good token."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (80, 80))
-    server = http_server(app, ListenAddress("127.0.0.1", 0))
-    await nursery.start(server.run)
-    site = Site(app, server)
-    site.other = (await app.tokens.create("other", ["read"]))[0]
-
-    async with AsyncExitStack() as stack, site.browser(site.other) as browser:
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(serving(app, nursery))
+        site = Crowded(app, served.server)
+        site.other = await site.token("other", "read")
+        browser = await stack.enter_async_context(site.browser(site.other))
         assert (await browser.get("/")).status_code == 200
         silent = [
             await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", site.port)) for _ in range(100)
@@ -109,10 +85,9 @@ async def test_connections_that_say_nothing_are_ended_when_there_are_too_many(
         assert (await browser.get("/")).status_code == 200
         assert len(browser._transport._pool.connections) == 1  # type: ignore[attr-defined]  # the same as before
         await site.serves_others()
-    server.stop()
 
 
-async def test_one_token_cannot_take_all_streams(site: Site) -> None:
+async def test_one_token_cannot_take_all_streams(site: Crowded) -> None:
     async with AsyncExitStack() as stack, site.browser(site.greedy) as browser:
         for _ in range(stream.STREAMS_OF_A_TOKEN):
             answer = await stack.enter_async_context(browser.stream("GET", "/events"))
@@ -123,25 +98,21 @@ async def test_one_token_cannot_take_all_streams(site: Site) -> None:
         await site.serves_others()
 
 
-async def test_one_token_cannot_take_all_sessions(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_token_cannot_take_all_sessions(site: Crowded, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who opens more than its share loses the one it used longest ago, and nobody else loses one."""
     monkeypatch.setattr(sessions, "MOST_OF_A_TOKEN", 5)
-    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    ping = ask("ping")
     async with site.browser(site.greedy) as greedy, site.browser(site.other) as other:
-        theirs = (await other.post("/mcp", json=HELLO, headers=ACCEPT)).headers["mcp-session-id"]
-        names = [(await greedy.post("/mcp", json=HELLO, headers=ACCEPT)).headers["mcp-session-id"] for _ in range(12)]
-        found = [
-            (await greedy.post("/mcp", json=ping, headers={**ACCEPT, "mcp-session-id": name})).status_code
-            for name in names
-        ]
-        assert found == [404] * 7 + [200] * 5
-        kept = await other.post("/mcp", json=ping, headers={**ACCEPT, "mcp-session-id": theirs})
-        assert kept.status_code == 200
+        theirs = await opened_session(other)
+        own = [await opened_session(greedy) for _ in range(12)]
+        statuses = [(await greedy.post("/mcp", json=ping, headers=session)).status_code for session in own]
+        assert statuses == [404] * 7 + [200] * 5
+        assert (await other.post("/mcp", json=ping, headers=theirs)).status_code == 200
     await site.serves_others()
 
 
 async def test_when_there_is_no_room_who_has_most_sessions_makes_some(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Crowded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MOST", 4)
     async with site.browser(site.greedy) as greedy, site.browser(site.other) as other:
@@ -168,16 +139,16 @@ HEAD = "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n"
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-async def test_what_could_be_taken_for_another_request_is_refused(site: Site, text: str) -> None:
+async def test_what_could_be_taken_for_another_request_is_refused(site: Crowded, text: str) -> None:
     """And the connection ends with it: what comes after has a meaning for nobody."""
-    answer = await site.said(text)
+    answer = await site.answer_to(text)
 
     assert not answer or int(answer.split(b" ", 2)[1]) in (400, 501)
     assert answer.count(b"HTTP/1.1 ") <= 1
 
 
 @pytest.mark.parametrize("body", ["[" * 50_000, json.dumps([{"a": 1}] * 10_000), '{"a":' * 100 + "1" + "}" * 100])
-async def test_json_that_costs_much_to_read_is_not_read(site: Site, body: str) -> None:
+async def test_json_that_costs_much_to_read_is_not_read(site: Crowded, body: str) -> None:
     async with site.browser(site.other) as browser:
         answer = await browser.post("/mcp", content=body, headers={**ACCEPT, "content-type": "application/json"})
 
@@ -185,7 +156,7 @@ async def test_json_that_costs_much_to_read_is_not_read(site: Site, body: str) -
     assert "too many parts" in answer.json()["error"]
 
 
-async def test_an_answer_that_waits_for_no_body_leaves_no_connection_behind(site: Site) -> None:
+async def test_an_answer_that_waits_for_no_body_leaves_no_connection_behind(site: Crowded) -> None:
     """Two megabytes to a door that is closed: refused, and forgotten."""
     async with await trio.open_tcp_stream("127.0.0.1", site.port) as connection:
         await connection.send_all(b"POST /login HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9000000\r\n\r\n")
@@ -195,8 +166,7 @@ async def test_an_answer_that_waits_for_no_body_leaves_no_connection_behind(site
                     await connection.send_all(b"x" * 65_536)
             except trio.BrokenResourceError:
                 pass
-            while len(site.server._connections):
-                await trio.sleep(0.01)
+        await until(lambda: not len(site.server._connections))
 
 
 # --- whom to hang up on ----------------------------------------------------------------------------------------------
@@ -221,13 +191,13 @@ class FakeSocket:
 def connected(all_: ClientConnections, holder: str = "", *, busy: bool = False) -> FakeSocket:
     """A new connection, of a token if there is one."""
     end = FakeSocket("192.0.2.1")
-    one = Connection(end, all_)  # type: ignore[arg-type]  # it is only asked for its address
-    all_._open[one] = None
-    all_.make_room(one)
+    connection = Connection(end, all_)  # type: ignore[arg-type]  # it is only asked for its address
+    all_._open[connection] = None
+    all_.make_room(connection)
     if holder:
-        one.belongs_to(holder)
+        connection.belongs_to(holder)
     if busy:
-        one.begun()
+        connection.begun()
     return end
 
 
@@ -243,8 +213,8 @@ def test_who_has_most_makes_room_and_who_comes_has_it() -> None:
     third = connected(all_, "third")
     assert (silent.closed, third.closed) == (True, False)
     fourth = connected(all_, "fourth")
-    assert [one.closed for one in greedy] == [False, True, False]
-    assert not any(one.closed for one in (*other, third, fourth))
+    assert [end.closed for end in greedy] == [False, True, False]
+    assert not any(end.closed for end in (*other, third, fourth))
     own = [connected(all_, "fourth") for _ in range(3)]
     assert fourth.closed
     assert not own[-1].closed

@@ -8,7 +8,7 @@ import pytest
 from clients import SPACE, OpenClient, content_of
 
 from livememfs.app import App
-from livememfs.errors import BadRequest, ReadOnly, Unreachable
+from livememfs.errors import BadRequest, NotText, ReadOnly, Unreachable
 from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve.folder import LARGEST, MOST_ENTRIES, Folder
@@ -23,6 +23,12 @@ READER = Access("reader", frozenset({"read"}))
 def folder(app: App) -> Folder:
     """The folder of `alpha`."""
     return Folder(app.tree, SPACE, agent="tester")
+
+
+async def stored(app: App, folder: str, kind: str) -> list[str]:
+    """The keys of the objects of a kind."""
+    infos = await app.replica.names.walk(f"{SPACE}/{folder}/")
+    return [info.key for info in infos if keys.parse(info.key).kind == kind]
 
 
 async def text_of(app: App, name: str) -> str:
@@ -72,31 +78,21 @@ async def test_a_part_of_a_file_is_seen_by_its_lines(folder: Folder, given: Any,
 
 async def test_a_note_is_made_in_live_and_is_by_whoever_wrote_it(folder: Folder, app: App) -> None:
     await folder.create("/memories/live/decision-store.md", "we chose S3")
-    names = [
-        info.key
-        for info in await app.replica.names.walk(keys.live_prefix(SPACE))
-        if keys.parse(info.key).kind == "note"
-    ]
 
-    assert len(names) == 1
-    assert "_tester_decision_" in names[0]
+    [key] = await stored(app, "live", "note")
+    assert "_tester_decision_" in key
     await folder.str_replace("/memories/live/decision-store.md", "S3", "a bucket")
-    assert "we chose a bucket" in (await app.replica.read(names[0])).data.decode()
-    assert (
-        len([i for i in await app.replica.names.walk(keys.live_prefix(SPACE)) if keys.parse(i.key).kind == "note"]) == 1
-    )
-    listed = await folder.view("/memories/live")
-    assert names[0].rpartition("/")[2] in listed
+    assert "we chose a bucket" in (await app.replica.read(key)).data.decode()
+    assert await stored(app, "live", "note") == [key]
+    assert key.rpartition("/")[2] in await folder.view("/memories/live")
 
 
 async def test_a_memory_is_made_in_memories_and_forgotten(folder: Folder, app: App) -> None:
     await folder.create("/memories/memories/fact-david.md", "David lives in Toulouse")
-    infos = [i for i in await app.replica.names.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
-    assert len(infos) == 1
-    await folder.delete(f"/memories/memories/{infos[0].key.rpartition('/')[2]}")
+    [key] = await stored(app, "memories", "memory")
+    await folder.delete(f"/memories/memories/{key.rpartition('/')[2]}")
     await app.replica.uploaded()
-    left = [i for i in await app.replica.names.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
-    assert left == []
+    assert await stored(app, "memories", "memory") == []
 
 
 KEPT = ("live", "memories", "self", "goals", "bank", "sessions", "observations", "search", ".history", ".hooks")
@@ -147,7 +143,7 @@ async def test_a_removal_that_fails_half_way_says_how_far_it_came(
 
 
 @pytest.mark.parametrize(
-    ("command", "given", "said"),
+    ("command", "given", "sentence"),
     [
         ("view", {"path": "/memories/none.md"}, "there is no alpha/none.md"),
         ("view", {"path": "/etc/passwd"}, "paths begin with /memories"),
@@ -163,11 +159,7 @@ async def test_a_removal_that_fails_half_way_says_how_far_it_came(
         ("create", {"path": "/memories/bank/x.md", "file_text": "x"}, "read-only"),
         ("create", {"path": "/memories/big", "file_text": "é" * LARGEST}, "over 1 MB"),
         ("str_replace", {"path": "/memories/a.md", "old_str": "none", "new_str": ""}, "occurs 0 times"),
-        (
-            "str_replace",
-            {"path": "/memories/a.md", "old_str": "twice", "new_str": ""},
-            "occurs 2 times in it (lines 1, 2)",
-        ),
+        ("str_replace", {"path": "/memories/a.md", "old_str": "twice"}, "occurs 2 times in it (lines 1, 2)"),
         ("str_replace", {"path": "/memories/a.md", "old_str": "", "new_str": "x"}, "occurs 0 times"),
         ("str_replace", {"path": "/memories/bank", "old_str": "a", "new_str": "x"}, "is a directory"),
         ("insert", {"path": "/memories/a.md", "insert_line": 9, "insert_text": "x"}, "insert_line is 0 to 2"),
@@ -182,14 +174,14 @@ async def test_a_removal_that_fails_half_way_says_how_far_it_came(
     ],
 )
 async def test_what_cannot_be_done_is_said_in_words(
-    open_client: OpenClient, app: App, command: str, given: dict[str, Any], said: str
+    open_client: OpenClient, app: App, command: str, given: dict[str, Any], sentence: str
 ) -> None:
     await app.replica.put(f"{SPACE}/a.md", b"twice\ntwice\n")
     await app.replica.put(f"{SPACE}/b.md", b"b\n")
     before = await content_of(app)
 
     async with open_client() as client:
-        assert said in await client.refused("memory", space_id=SPACE, command=command, **given)
+        assert sentence in await client.refused("memory", space_id=SPACE, command=command, **given)
     assert await content_of(app) == before
 
 
@@ -231,8 +223,6 @@ async def test_a_folder_of_thousands_is_not_shown_whole(folder: Folder, app: App
 
 
 async def test_what_is_no_text_is_not_shown(folder: Folder, app: App) -> None:
-    from livememfs.errors import NotText
-
     await app.replica.put(f"{SPACE}/picture.png", b"\x89PNG\xff")
     with pytest.raises(NotText):
         await folder.view("/memories/picture.png")

@@ -6,24 +6,21 @@ import io
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import httpx2 as httpx
-import mcp
 import pytest
 import structlog
 import trio
-from clients import SPACE, Client
+from clients import ACCEPT, HELLO, SPACE, Site, ask, opened_session, serving, until
 from mcp import types
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.errors import UsageError
-from livememfs.serve.http import HttpServer, ListenAddress
+from livememfs.serve.http import ListenAddress
 from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD
 
@@ -34,68 +31,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:resources/subscribe is removed"),
 ]
 
-PATIENCE = 15.0
 CROWD = 200
-
-
-class Site:
-    """A server on a port of this machine, and its tokens."""
-
-    def __init__(self, app: App, server: HttpServer) -> None:
-        self.app, self.server, self.url = app, server, server.url
-        self.path = "/mcp"
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self.url.rpartition(":")[2])
-
-    async def token(self, name: str = "me", permissions: str = "admin", *names: str, **more: Any) -> str:
-        """A new one."""
-        return (await self.app.tokens.create(name, [permissions], names, **more))[0]
-
-    def browser(self, token: str = "") -> httpx.AsyncClient:
-        """A client that speaks plain HTTP."""
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=PATIENCE, trust_env=False)
-
-    @asynccontextmanager
-    async def client(
-        self, token: str, heard: list[Any] | None = None, revision: str = "legacy"
-    ) -> AsyncIterator[Client]:
-        """A client of the SDK; `heard` gets what it is told."""
-
-        async def hear(message: Any) -> None:
-            if heard is not None and isinstance(message, types.ServerNotification):
-                heard.append(message)
-
-        async with (
-            self.browser(token) as http,
-            mcp.Client(
-                streamable_http_client(f"{self.url}{self.path}", http_client=http), mode=revision, message_handler=hear
-            ) as session,
-        ):
-            yield Client(session)
 
 
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app`."""
-    server = http_server(app, ListenAddress("127.0.0.1", 0), tools="all", pages=False)
-    await nursery.start(server.run)
-    yield Site(app, server)
-    server.stop()
-
-
-def ask(method: str, **params: Any) -> dict[str, Any]:
-    """A message of the protocol."""
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-
-
-HELLO = ask(
-    "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "plain", "version": "1"}
-)  # fmt: skip
-ACCEPT = {"accept": "application/json, text/event-stream"}
+    async with serving(app, nursery, tools="all", pages=False) as site:
+        yield site
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------
@@ -115,16 +58,16 @@ async def test_the_whole_way_over_http(site: Site) -> None:
 
 
 async def test_a_long_call_says_how_far_it_is(site: Site) -> None:
-    told: list[str | None] = []
+    phases: list[str | None] = []
 
     async def hear(_: float, __: float | None, message: str | None) -> None:
-        told.append(message)
+        phases.append(message)
 
     async with site.client(await site.token()) as client:
         await client.call("live_note", space_id=SPACE, content="x")
         answer = await client.session.call_tool("bank_consolidate", {"space_id": SPACE}, progress_callback=hear)
     assert answer.structured_content is not None
-    assert told[-1] == "ok"
+    assert phases[-1] == "ok"
 
 
 async def test_files_of_the_bank_are_resources_and_their_changes_are_told(site: Site) -> None:
@@ -136,20 +79,16 @@ async def test_files_of_the_bank_are_resources_and_their_changes_are_told(site: 
         await client.call("live_note", space_id=SPACE, content="first")
         await client.call("bank_consolidate", space_id=SPACE)
         listed = (await client.session.list_resources()).resources
-        assert uri in [str(one.uri) for one in listed]
-        read = await client.session.read_resource(uri)
-        assert read.contents[0].text.startswith(f"{HEAD}\n# activeContext")  # type: ignore[union-attr]  # it is a text
+        assert uri in [str(listed_resource.uri) for listed_resource in listed]
+        resource = await client.session.read_resource(uri)
+        assert resource.contents[0].text.startswith(f"{HEAD}\n# activeContext")  # type: ignore[union-attr]  # it is a text
         await client.session.subscribe_resource(uri)
         heard.clear()
         await site.app.replica.put(f"{SPACE}/bank/activeContext.md", b"# activeContext\n\nother\n")
         await site.app.replica.put(f"{SPACE}/bank/new.md", b"# new\n")
-        with trio.fail_after(PATIENCE):
-            while not {type(one) for one in heard} >= {
-                types.ResourceUpdatedNotification,
-                types.ResourceListChangedNotification,
-            }:
-                await trio.sleep(0.02)
-        updated = [str(one.params.uri) for one in heard if isinstance(one, types.ResourceUpdatedNotification)]
+        kinds = {types.ResourceUpdatedNotification, types.ResourceListChangedNotification}
+        await until(lambda: {type(news) for news in heard} >= kinds)
+        updated = [str(news.params.uri) for news in heard if isinstance(news, types.ResourceUpdatedNotification)]
         assert set(updated) == {uri}
 
 
@@ -169,9 +108,7 @@ async def test_resources_outside_are_neither_listed_nor_read_nor_told_of(site: S
             await client.session.subscribe_resource("livememfs://bucket/beta/bank/secret.md")
         await site.app.replica.put("beta/bank/secret.md", b"changed")
         await site.app.replica.put(f"{SPACE}/bank/own.md", b"own")
-        with trio.fail_after(PATIENCE):
-            while not heard:
-                await trio.sleep(0.02)
+        await until(lambda: heard)
         assert len(heard) == 1  # of its own space's
 
 
@@ -195,8 +132,7 @@ async def test_without_a_token_that_is_good_nothing_is_done(site: Site, how: str
 
 async def test_a_token_that_is_taken_away_ends_a_session_at_once(site: Site) -> None:
     async with site.browser(await site.token("going", "write")) as browser:
-        opened = await browser.post("/mcp", json=HELLO, headers=ACCEPT)
-        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        session = await opened_session(browser)
         assert (await browser.post("/mcp", json=ask("tools/list"), headers=session)).status_code == 200
         await site.app.tokens.revoke("going")
         assert (await browser.post("/mcp", json=ask("tools/list"), headers=session)).status_code == 401
@@ -214,8 +150,7 @@ async def test_a_session_belongs_to_the_token_that_opened_it(site: Site, expect_
     expect_log("credential does not match")
     mine, other = await site.token("mine", "admin"), await site.token("other", "read")
     async with site.browser(mine) as browser:
-        opened = await browser.post("/mcp", json=HELLO, headers=ACCEPT)
-        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        session = await opened_session(browser)
         assert (await browser.post("/mcp", json=ask("tools/list"), headers=session)).status_code == 200
     async with site.browser(other) as browser:
         assert (await browser.post("/mcp", json=ask("tools/list"), headers=session)).status_code == 404
@@ -238,35 +173,31 @@ async def test_a_page_of_another_site_can_neither_post_nor_listen_nor_be_rebound
     app: App, nursery: trio.Nursery
 ) -> None:
     """With the cookie of somebody who is signed in, as their browser would send it along."""
-    server = http_server(app, ListenAddress("127.0.0.1", 0))
-    await nursery.start(server.run)
-    site = Site(app, server)
-    cookie = {"cookie": f"livememfs_token={await site.token()}"}
-    evil = {**cookie, "origin": "https://evil.example"}
-    async with site.browser() as browser:
+    async with serving(app, nursery) as site, site.browser() as browser:
+        cookie = {"cookie": f"livememfs_token={await site.token()}"}
+        evil = {**cookie, "origin": "https://evil.example"}
         assert (await browser.get("/", headers=cookie)).status_code == 200
         assert (await browser.get("/events", headers=evil)).status_code == 403
         assert (await browser.post("/mcp", json=HELLO, headers={**ACCEPT, **evil})).status_code == 403
-        asked = {"action": "run"}
-        assert (await browser.post(f"/s/{SPACE}/consolidation", data=asked, headers=evil)).status_code == 403
+        run = {"action": "run"}
+        assert (await browser.post(f"/s/{SPACE}/consolidation", data=run, headers=evil)).status_code == 403
         assert (await browser.post("/logout", headers=evil)).status_code == 403
         for path in ("/", "/events", "/healthz", "/login"):
             rebound = {**cookie, "host": f"evil.example:{site.port}"}
             assert (await browser.get(path, headers=rebound)).status_code == 421
     assert app.consolidations.latest(SPACE) == 0
-    server.stop()
 
 
 async def test_a_secret_is_in_no_log_no_error_no_figure_and_not_in_the_bucket(site: Site) -> None:
     """Everything that anybody says while tokens are made, used well and used badly."""
-    said = io.StringIO()
+    logged = io.StringIO()
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
-        logger_factory=structlog.PrintLoggerFactory(said),
+        logger_factory=structlog.PrintLoggerFactory(logged),
         wrapper_class=structlog.make_filtering_bound_logger(0),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(said)
+    handler = logging.StreamHandler(logged)
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -289,15 +220,15 @@ async def test_a_secret_is_in_no_log_no_error_no_figure_and_not_in_the_bucket(si
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    texts += [said.getvalue(), json.dumps(site.app.tree.context.status(), default=str)]
+    texts += [logged.getvalue(), json.dumps(site.app.tree.context.status(), default=str)]
     texts += [site.app.errors.errors().decode()]
     for info in await site.app.replica.names.walk(""):
         texts.append((await site.app.replica.read(info.key)).data.decode("utf-8", "replace"))
 
-    assert "token_created" in said.getvalue()  # the log is listened to
+    assert "token_created" in logged.getvalue()  # the log is listened to
     for text in texts:
-        for one in (secret, made, other):
-            assert one not in text
+        for token in (secret, made, other):
+            assert token not in text
 
 
 # --- crowds ----------------------------------------------------------------------------------------------------------
@@ -331,15 +262,12 @@ async def test_two_hundred_connections_are_answered_and_leave_nothing_behind(sit
         async with trio.open_nursery() as nursery:
             for number in range(CROWD):
                 nursery.start_soon(one, number)
-            while len(site.server._connections) < CROWD:
-                await trio.sleep(0.01)
+            await until(lambda: len(site.server._connections) == CROWD, 60)
             async with site.browser(secret) as browser:  # one more, while all of them are there
                 assert (await browser.get("/metrics")).status_code == 200
             everybody.set()
     assert answers == [b"HTTP/1.1 200"] * CROWD
-    with trio.fail_after(PATIENCE):
-        while site.server.statistics().under_way:
-            await trio.sleep(0.05)
+    await until(lambda: not site.server.statistics().under_way)
     async with site.browser() as browser:
         assert (await browser.get("/healthz")).status_code == 200
 

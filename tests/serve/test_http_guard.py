@@ -287,9 +287,9 @@ async def test_pages_of_other_sites_can_neither_post_nor_listen(
     door: Door, headers: dict[str, str], method: str, path: str
 ) -> None:
     """Even with the cookie, which a page on another port of this machine would get sent."""
-    asked = {**HOST, "cookie": f"{COOKIE}={SECRET}", **headers}
+    sent = {**HOST, "cookie": f"{COOKIE}={SECRET}", **headers}
 
-    assert (await door.ask(asked, method=method, path=path))[0] == 403
+    assert (await door.ask(sent, method=method, path=path))[0] == 403
     assert (door.inside.scopes, door.registry.asked) == ([], [])
 
 
@@ -331,9 +331,9 @@ class Megabytes:
 
 
 async def test_ten_megabytes_are_too_much_however_they_come(door: Door) -> None:
-    told, untold = Megabytes(10), Megabytes(10)
-    assert (await door.ask({**HOST, **BEARER, "content-length": str(10 << 20)}, body=told))[0] == 413
-    assert told.taken == 0
+    announced, untold = Megabytes(10), Megabytes(10)
+    assert (await door.ask({**HOST, **BEARER, "content-length": str(10 << 20)}, body=announced))[0] == 413
+    assert announced.taken == 0
     assert (await door.ask({**HOST, **BEARER}, body=untold))[0] == 413
     assert untold.taken == (LARGEST_BODY >> 20) + 1
     assert (await door.ask({**HOST, **BEARER, "content-length": "-1"}))[0] == 413
@@ -491,9 +491,9 @@ async def test_no_other_protocol_is_spoken(door: Door) -> None:
     ],
 )
 def test_where_to_listen_is_read_as_people_write_it(text: str, host: str, port: int, here_only: bool) -> None:
-    found = ListenAddress.parse(text)
+    address = ListenAddress.parse(text)
 
-    assert (found.host, found.port, found.here_only) == (host, port, here_only)
+    assert (address.host, address.port, address.here_only) == (host, port, here_only)
 
 
 @pytest.mark.parametrize("text", ["", "x:y", "127.0.0.1:70000", "a b:1", "http://x:1", "me@x:1"])
@@ -514,7 +514,7 @@ def test_a_server_for_the_world_needs_a_name() -> None:
 
 @given(st.text(max_size=20))
 def test_where_one_goes_on_to_is_always_here(path: str) -> None:
-    found = local_path(path)
+    target = local_path(path)
 
-    assert found.startswith("/")
-    assert found[1:2] not in ("/", "\\")
+    assert target.startswith("/")
+    assert target[1:2] not in ("/", "\\")

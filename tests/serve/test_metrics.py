@@ -14,7 +14,7 @@ WORDS = "sesame of the space project"
 
 def status_with(value: float) -> dict[str, Any]:
     """A status that has every figure, each with this value, and words wherever a status has some."""
-    found: dict[str, Any] = {
+    status: dict[str, Any] = {
         "state": "ok",
         "since": "2026-02-20T14:00:00Z",
         "last_error": WORDS,
@@ -24,14 +24,14 @@ def status_with(value: float) -> dict[str, Any]:
     }
     for figure in FIGURES:
         *above, last = figure.path.split(".")
-        at = found
+        at = status
         for name in above:
             at = at.setdefault(name, {})
         if figure.label:
             at.setdefault(last, {}).update(dict.fromkeys(figure.values, value))
         else:
             at[last] = value
-    return found
+    return status
 
 
 def read(status: dict[str, Any]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from clients import SPACE
+from clients import SPACE, VALUES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,22 +47,19 @@ EVERYWHERE = frozenset({"space_delete"})
 
 def filled(tool: McpTool, nasty: str, number: int) -> dict[str, Any]:
     """Arguments in which one text is nasty, and the others are right in form."""
-    texts = [one.name for one in tool.parameters if one.kind in ("string", "array") and not one.one_of]
+    texts = [
+        parameter.name
+        for parameter in tool.parameters
+        if parameter.kind in ("string", "array") and not parameter.one_of
+    ]
     target = texts[number % len(texts)]
-    values: dict[str, Any] = {
-        "string": "x",
-        "integer": 1,
-        "number": 1,
-        "boolean": True,
-        "array": ["x"],
-        "integers": [1],
-    }
     known = {"space_id": SPACE, "project": SPACE, "path": "/memories/x", "old_path": "/memories/x"}
     given = {
-        one.name: one.one_of[0] if one.one_of else known.get(one.name, values[one.kind]) for one in tool.parameters
+        parameter.name: parameter.one_of[0] if parameter.one_of else known.get(parameter.name, VALUES[parameter.kind])
+        for parameter in tool.parameters
     }
     given = {name: ["read"] if name == "permissions" else value for name, value in given.items()}
-    kind = next(one.kind for one in tool.parameters if one.name == target)
+    kind = next(parameter.kind for parameter in tool.parameters if parameter.name == target)
     return {**given, target: [nasty] if kind == "array" else nasty}
 
 
@@ -85,7 +82,7 @@ async def furnish(app: App) -> None:
     await app.tokens.create(CANARY, ["admin"])
 
 
-TEXTS = [one for one in TOOLS if any(p.kind in ("string", "array") and not p.one_of for p in one.parameters)]
+TEXTS = [tool for tool in TOOLS if any(p.kind in ("string", "array") and not p.one_of for p in tool.parameters)]
 
 
 @pytest.mark.parametrize("tool", TEXTS, ids=lambda tool: str(tool.name))
@@ -94,12 +91,12 @@ def test_no_text_leads_outside(tool: McpTool, tmp_path_factory: pytest.TempPathF
     chosen = Settings(store=str(folder / "s"), cache=str(folder / "c"), embed_model="none", listing_ttl=0.0)
     texts = sum(p.kind in ("string", "array") and not p.one_of for p in tool.parameters)
 
-    async def attempts(asked: list[tuple[str, int]]) -> None:
+    async def attempts(arguments: list[tuple[str, int]]) -> None:
         async with open_app(chosen, serving=True) as app:
             if not await spaces.is_space(app.replica, OUTSIDE):
                 await furnish(app)
             before = await outside(app)
-            for nasty, number in asked:
+            for nasty, number in arguments:
                 if not await spaces.is_space(app.replica, SPACE):
                     await spaces.create(app.replica, app.clock, SPACE)
                 call = ToolCall(app.tree, app.tokens, MINE, "mine")
@@ -113,8 +110,8 @@ def test_no_text_leads_outside(tool: McpTool, tmp_path_factory: pytest.TempPathF
 
     @settings(max_examples=8, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(NASTY, st.integers(0, texts - 1)), min_size=6, max_size=6))
-    def run(asked: list[tuple[str, int]]) -> None:
-        trio.run(attempts, asked)
+    def run(arguments: list[tuple[str, int]]) -> None:
+        trio.run(attempts, arguments)
 
     run()
     assert not list(folder.parent.glob("*canary*"))

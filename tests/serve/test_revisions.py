@@ -16,18 +16,27 @@ import mcp
 import pytest
 import trio
 import trio.testing
-from clients import REVISIONS, SPACE, OpenClient
+from clients import (
+    ACCEPT,
+    PATIENCE,
+    REVISIONS,
+    SPACE,
+    Line,
+    OpenClient,
+    Site,
+    ask,
+    opened_session,
+    serving,
+    until,
+)
 from mcp.shared.exceptions import MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
-from test_http import ACCEPT, HELLO, PATIENCE, Site, ask
 
 from livememfs.app import App
-from livememfs.app.serving import http_server, mcp_server
+from livememfs.app.serving import mcp_server
 from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve import local, sessions
-from livememfs.serve.described import tool as described
-from livememfs.serve.http import ListenAddress
 from livememfs.serve.news import uri_of
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import chosen
@@ -46,23 +55,6 @@ NEWEST = {
     "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-
-
-class Line:
-    """One connection, line by line."""
-
-    def __init__(self, stream: trio.testing.StapledStream[Any, Any]) -> None:
-        self._stream, self._waiting = stream, b""
-
-    async def say(self, message: dict[str, Any]) -> None:
-        await self._stream.send_all(json.dumps(message).encode() + b"\n")
-
-    async def hear(self) -> Any:
-        with trio.fail_after(PATIENCE):
-            while b"\n" not in self._waiting:
-                self._waiting += await self._stream.receive_some()
-        line, _, self._waiting = self._waiting.partition(b"\n")
-        return json.loads(line)
 
 
 @asynccontextmanager
@@ -97,10 +89,8 @@ async def test_a_client_of_the_sdks_first_version_is_served_all_its_life(app: Ap
         assert await authors(app) == ["codex"]
         await app.replica.put(BANK, b"# new\n")
         heard = [await line.hear() for _ in range(2)]
-    assert [one["method"] for one in heard] == [
-        "notifications/resources/updated",
-        "notifications/resources/list_changed",
-    ]
+    changes = [f"notifications/resources/{change}" for change in ("updated", "list_changed")]
+    assert [message["method"] for message in heard] == changes
     assert heard[0]["params"]["uri"] == uri_of(BANK)
 
 
@@ -123,9 +113,9 @@ async def test_a_real_client_of_the_newest_revision_is_served_and_hears_what_it_
         assert listed["ttlMs"] > 0
         assert len(listed["tools"]) == len(chosen(TOOLS, "core"))
         await app.replica.put(BANK, b"# new\n")
-        told = await line.hear()
-        assert told["method"] == "notifications/resources/list_changed"
-        assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": listen["id"]}
+        news = await line.hear()
+        assert news["method"] == "notifications/resources/list_changed"
+        assert news["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": listen["id"]}
         await line.say(cancelled)
         await app.replica.put(f"{SPACE}/bank/y.md", b"# new\n")
         await line.say(tools | {"id": 99})
@@ -134,7 +124,7 @@ async def test_a_real_client_of_the_newest_revision_is_served_and_hears_what_it_
 
 async def test_what_is_no_message_ends_nothing(app: App) -> None:
     async with connected(app) as line:
-        await line._stream.send_all(b"no json\n" + b'{"jsonrpc": "2.0", "id": 5}\n' + b"[" * 100 + b"\n")
+        await line.stream.send_all(b"no json\n" + b'{"jsonrpc": "2.0", "id": 5}\n' + b"[" * 100 + b"\n")
         await line.say(ask("tools/call", _meta=NEWEST, name="live_note", arguments="{}"))
         refused = (await line.hear())["error"]["message"]
         assert refused == "tools/call: arguments: Input should be a valid dictionary"
@@ -148,10 +138,8 @@ async def test_what_is_no_message_ends_nothing(app: App) -> None:
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app` as the command does."""
-    server = http_server(app, ListenAddress("127.0.0.1", 0), pages=False)
-    await nursery.start(server.run)
-    yield Site(app, server)
-    server.stop()
+    async with serving(app, nursery, pages=False) as site:
+        yield site
 
 
 async def test_a_stream_tells_what_may_be_seen_and_nothing_when_the_token_is_good_no_more(site: Site) -> None:
@@ -168,15 +156,13 @@ async def test_a_stream_tells_what_may_be_seen_and_nothing_when_the_token_is_goo
         await site.app.replica.put(BANK, b"# own\n")
         with trio.fail_after(PATIENCE):
             events += [await anext(stream), await anext(stream)]
-        assert [getattr(one, "uri", "") for one in events] == [own, ""]
-        told = site.server._mcp.statistics().notified
+        assert [getattr(event, "uri", "") for event in events] == [own, ""]
+        notified = site.server._mcp.statistics().notified
         await site.app.tokens.revoke("reader")
         await site.app.replica.put(BANK, b"# again\n")
         await trio.testing.wait_all_tasks_blocked(0.05)
-        assert site.server._mcp.statistics().notified == told
-    with trio.fail_after(PATIENCE):
-        while site.server._mcp.statistics().sessions:
-            await trio.sleep(0.01)
+        assert site.server._mcp.statistics().notified == notified
+    await until(lambda: not site.server._mcp.statistics().sessions)
 
 
 async def test_the_newest_revision_opens_no_session_and_ends_nobodys(
@@ -185,8 +171,7 @@ async def test_the_newest_revision_opens_no_session_and_ends_nobodys(
     monkeypatch.setattr(sessions, "MOST_OF_A_TOKEN", 1)
     secret = await site.token()
     async with site.browser(secret) as browser, site.client(secret, revision="auto") as client:
-        opened = await browser.post("/mcp", json=HELLO, headers=ACCEPT)
-        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        session = await opened_session(browser)
         large = "x" * (sessions.LARGE + 1)
         async with trio.open_nursery() as nursery:
             for number in range(3):
@@ -204,8 +189,8 @@ async def test_a_client_that_leaves_in_the_middle_of_an_answer_is_no_error(site:
     call = ask("tools/call", name="bank_consolidate", arguments={"space_id": SPACE}, _meta=meta)
     async with site.client(secret, revision=revision) as client, site.browser(secret) as browser:
         await client.call("live_note", space_id=SPACE, content="x")
-        opened = await browser.post("/mcp", json=HELLO, headers=ACCEPT)
-        session = {"mcp-session-id": opened.headers["mcp-session-id"]} if revision == "legacy" else newest
+        opened = await opened_session(browser)
+        session = opened if revision == "legacy" else newest
         last = session if revision == "legacy" else {"mcp-protocol-version": revision, "mcp-method": "tools/list"}
         for number, delay in enumerate((0.0, 0.01, 0.02, 0.05, 0.1), 2):
             with trio.move_on_after(delay):
@@ -246,34 +231,18 @@ async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(2):
             nursery.start_soon(one, door)
-        with trio.fail_after(PATIENCE):
-            while len(at_work) < 2:
-                await trio.sleep(0.01)
+        await until(lambda: len(at_work) == 2)
         nursery.cancel_scope.cancel()
 
 
 # --- what is offered -------------------------------------------------------------------------------------------------
 
 
-def test_every_tool_says_what_it_does_to_what_is_kept_and_has_a_title() -> None:
-    for tool in TOOLS:
-        hints = described(tool).annotations
-        assert described(tool).title
-        assert hints is not None
-        assert hints.open_world_hint is False
-        assert hints.read_only_hint is (tool.effect == "reads")
-        assert hints.destructive_hint is (tool.effect in ("changes", "destroys"))
-        assert hints.idempotent_hint is (tool.effect in ("reads", "destroys"))
-    by_name = {tool.name: described(tool).annotations for tool in TOOLS}
-    assert by_name["memory"].destructive_hint  # type: ignore[union-attr]  # it has some, as above
-    assert not by_name["memory"].idempotent_hint  # type: ignore[union-attr]  # it can insert a line
-
-
 async def test_what_is_offered_without_being_asked_for_is_the_core_which_administers_nothing(app: App) -> None:
     async with mcp.Client(mcp_server(app).sdk) as session:
-        listed = {one.name for one in (await session.list_tools()).tools}
-    assert listed == {one.name for one in TOOLS if one.core}
-    assert not [one.name for one in TOOLS if one.core and one.needs == "admin"]
+        listed = {tool.name for tool in (await session.list_tools()).tools}
+    assert listed == {tool.name for tool in TOOLS if tool.core}
+    assert not [tool.name for tool in TOOLS if tool.core and tool.needs == "admin"]
 
 
 @pytest.mark.parametrize(
@@ -282,10 +251,10 @@ async def test_what_is_offered_without_being_asked_for_is_the_core_which_adminis
 async def test_over_http_a_client_chooses_its_tools_by_the_address(site: Site, wanted: str, offered: str) -> None:
     site.path = f"/mcp{wanted}"
     async with site.client(await site.token(), revision="auto") as client:
-        listed = {one.name for one in (await client.session.list_tools()).tools}
-        said = (await client.raw("timeline", project=SPACE)).content[0].text  # type: ignore[union-attr]  # it is a text
-    assert listed == {one.name for one in chosen(TOOLS, offered)}
-    assert ("there is no tool" in said) is (offered == "core")
+        listed = {tool.name for tool in (await client.session.list_tools()).tools}
+        answer = (await client.raw("timeline", project=SPACE)).content[0].text  # type: ignore[union-attr]  # it is a text
+    assert listed == {tool.name for tool in chosen(TOOLS, offered)}
+    assert ("there is no tool" in answer) is (offered == "core")
 
 
 async def test_a_set_of_tools_that_is_none_is_refused_in_words(site: Site) -> None:
@@ -335,13 +304,13 @@ async def test_a_prompt_refuses_as_a_tool_does(
 
 async def test_where_a_space_is_meant_no_prompt_asks_for_it(open_client: OpenClient) -> None:
     async with open_client(space=SPACE) as client:
-        asked = {one.name: one.arguments for one in (await client.session.list_prompts()).prompts}
-        assert {name: [one.name for one in of or ()] for name, of in asked.items()} == {
+        parameters = {prompt.name: prompt.arguments for prompt in (await client.session.list_prompts()).prompts}
+        assert {name: [parameter.name for parameter in of or ()] for name, of in parameters.items()} == {
             "recall": ["question"],
             "remember": ["what"],
             "handover": [],
         }
-        assert len(asked) == len(PROMPTS)
+        assert len(parameters) == len(PROMPTS)
         await client.session.get_prompt("handover")
 
 
@@ -353,8 +322,8 @@ async def test_names_are_completed_of_what_may_be_seen(open_client: OpenClient, 
 
     async def complete(access: Access, ref: Any, name: str, value: str, **known: str) -> list[str]:
         async with open_client(access) as client:
-            told = await client.session.complete(ref, {"name": name, "value": value}, context_arguments=known)
-            return told.completion.values
+            result = await client.session.complete(ref, {"name": name, "value": value}, context_arguments=known)
+            return result.completion.values
 
     everybody = Access("all", frozenset({"read"}), ())
     assert await complete(everybody, PromptReference(name="recall"), "space_id", "al") == [SPACE, "alsobeta"]
@@ -382,23 +351,23 @@ async def test_a_control_character_is_refused_by_its_name(
 
 async def test_a_parameter_that_a_model_was_not_told_of_is_not_named(open_client: OpenClient) -> None:
     async with open_client(space=SPACE) as client:
-        said = await client.refused("live_note", text="x")
-    assert "live_note takes content, category, agent, tags" in said
-    assert "space_id" not in said
+        refusal = await client.refused("live_note", text="x")
+    assert "live_note takes content, category, agent, tags" in refusal
+    assert "space_id" not in refusal
 
 
 async def test_whoever_says_all_and_hangs_up_is_answered_all(app: App) -> None:
     """`livememfs mcp < requests`: the last answer comes, and what it says is done. A listener is not waited for."""
-    asked = [message for message in recorded("sdk-1.30") if message["method"] != "resources/subscribe"]
+    messages = [message for message in recorded("sdk-1.30") if message["method"] != "resources/subscribe"]
     note = {"name": "live_note", "arguments": {"space_id": SPACE, "content": "said last", "agent": "last"}}
-    asked.append({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": note})
+    messages.append({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": note})
     ours, theirs = trio.testing.memory_stream_pair()
-    await ours.send_all("\n".join(map(json.dumps, asked)).encode())
+    await ours.send_all("\n".join(map(json.dumps, messages)).encode())
     await ours.send_eof()
     with trio.fail_after(PATIENCE):
         await local.over_stream(mcp_server(app), cast(trio.SocketStream, theirs))
     await theirs.send_eof()
-    line, wanted = Line(ours), {message["id"] for message in asked if "id" in message}
+    line, wanted = Line(ours), {message["id"] for message in messages if "id" in message}
 
     assert {(await line.hear())["id"] for _ in wanted} == wanted
     assert "last" in await authors(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -29,15 +30,20 @@ async def echo(stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
         await stream.send_all(data)
 
 
+async def connect(path: Path, space: str) -> socket.socket:
+    """A connection of an agent that wants a space."""
+    return await trio.to_thread.run_sync(sock.connect, path, {"space": space})
+
+
 @pytest.mark.parametrize("depth", [1, 40])
 async def test_bytes_go_both_ways_however_long_the_path_is(tmp_path: Path, nursery: trio.Nursery, depth: int) -> None:
     path = tmp_path.joinpath(*(["deep"] * depth), "x.sock")
     await nursery.start(partial(sock.listen, path, echo))
-    connection = await trio.to_thread.run_sync(sock.connect, path, {"space": "alpha"})
-    source, said = os.pipe()
+    connection = await connect(path, "alpha")
+    source, typing = os.pipe()
     heard, target = os.pipe()
-    os.write(said, b"first\nsecond\n" * 4_000 if depth == 1 else b"short")
-    os.close(said)
+    os.write(typing, b"first\nsecond\n" * 4_000 if depth == 1 else b"short")
+    os.close(typing)
 
     async def passing() -> None:
         await trio.to_thread.run_sync(sock.relay, connection, source, target)
@@ -65,8 +71,8 @@ async def test_what_is_refused_is_said_and_the_others_are_served(tmp_path: Path,
     await nursery.start(partial(sock.listen, tmp_path / "x.sock", echo))
 
     with pytest.raises(MountError, match="there is no nothing"):
-        await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "nothing"})
-    (await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "alpha"})).close()
+        await connect(tmp_path / "x.sock", "nothing")
+    (await connect(tmp_path / "x.sock", "alpha")).close()
 
 
 async def test_who_says_nothing_takes_no_place_and_who_is_too_many_is_told(
@@ -80,13 +86,13 @@ async def test_who_says_nothing_takes_no_place_and_who_is_too_many_is_told(
     os.close(folder)
 
     with trio.fail_after(10):  # they would be heard for ten seconds each
-        agents = [await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"}) for _ in range(2)]
+        agents = [await connect(tmp_path / "x.sock", "a") for _ in range(2)]
         assert await silent[0].receive_some() == b""
         with pytest.raises(MountError, match="2 agents share this mount already"):
-            await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"})
+            await connect(tmp_path / "x.sock", "a")
         agents.pop().close()
         await trio.testing.wait_all_tasks_blocked(0.05)
-        agents.append(await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"}))
+        agents.append(await connect(tmp_path / "x.sock", "a"))
     for stream in silent:
         await stream.aclose()
     for agent in agents:
@@ -95,7 +101,7 @@ async def test_who_says_nothing_takes_no_place_and_who_is_too_many_is_told(
 
 async def test_nobody_who_listens_is_said(tmp_path: Path) -> None:
     with pytest.raises(MountError, match="does not answer"):
-        await trio.to_thread.run_sync(sock.connect, tmp_path / "none.sock", {"space": "alpha"})
+        await connect(tmp_path / "none.sock", "alpha")
 
 
 async def test_a_socket_of_a_daemon_that_died_is_taken_over(tmp_path: Path) -> None:
@@ -105,7 +111,7 @@ async def test_a_socket_of_a_daemon_that_died_is_taken_over(tmp_path: Path) -> N
             await nursery.start(partial(sock.listen, path, echo))
             left = path.with_suffix(".copy")
             os.link(path, left)
-            (await trio.to_thread.run_sync(sock.connect, path, {"space": "alpha"})).close()
+            (await connect(path, "alpha")).close()
             nursery.cancel_scope.cancel()
         assert not path.exists()
         left.rename(path)  # as a killed process leaves it

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from clients import SPACE, content_of
+from clients import SPACE, Line, ask, content_of
 
 from livememfs.app import App
 from livememfs.app.visitor import meeting
@@ -29,19 +29,12 @@ class Agent:
     """Speaks the protocol line by line, as whatever is started with a mount's space does."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
-        self.stream, self.waiting, self.count = stream, b"", 0
-
-    async def tell(self, method: str, **params: Any) -> None:
-        await self.stream.send_all(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+        self.line, self.count = Line(stream), 0
 
     async def ask(self, method: str, **params: Any) -> Any:
         self.count += 1
-        asked = {"jsonrpc": "2.0", "id": self.count, "method": method, "params": params}
-        await self.stream.send_all(json.dumps(asked).encode() + b"\n")
-        while b"\n" not in self.waiting:
-            self.waiting += await self.stream.receive_some()
-        line, _, self.waiting = self.waiting.partition(b"\n")
-        return json.loads(line)["result"]
+        await self.line.say(ask(method, **params) | {"id": self.count})
+        return (await self.line.hear())["result"]
 
     async def call(self, tool: str, **arguments: Any) -> str:
         """What a tool says."""
@@ -66,7 +59,7 @@ async def visit(app: App, tmp_path: Path, nursery: trio.Nursery) -> Visit:
             agent = Agent(stream)
             about = {"name": "t", "version": "1"}
             await agent.ask("initialize", protocolVersion="2025-03-26", capabilities={}, clientInfo=about)
-            await agent.tell("notifications/initialized")
+            await agent.line.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
             yield agent
 
     return visiting

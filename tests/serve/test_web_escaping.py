@@ -17,7 +17,7 @@ from livememfs.serve.web.live import Card
 from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Shown, _marked
-from livememfs.serve.web.sessions import Day, Prompt
+from livememfs.serve.web.sessions import Day
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -58,30 +58,30 @@ def markdown(text: str) -> Page:
 
 @pytest.mark.parametrize("text", ATTACKS, ids=repr)
 def test_known_attacks_do_nothing(text: str) -> None:
-    found = markdown(text)
+    parsed = markdown(text)
 
-    assert found.dangers() == []
-    assert not found.all("script")
+    assert parsed.dangers() == []
+    assert not parsed.all("script")
 
 
 @given(texts)
 @example("[x](//evil.example/y)")
 def test_markdown_brings_no_element_that_does_anything(text: str) -> None:
-    found = markdown(text)
+    parsed = markdown(text)
 
-    assert found.dangers() == []
-    for link in found.all("a"):
+    assert parsed.dangers() == []
+    for link in parsed.all("a"):
         assert set(link) <= {"href", "title", "rel"}
         assert link["rel"] == "noopener noreferrer"
-    assert all(not attributes for tag, attributes in found.elements if tag not in ("a", "ol"))
+    assert all(not attributes for tag, attributes in parsed.elements if tag not in ("a", "ol"))
 
 
 @given(text=texts, name=names)
 def test_notes_names_and_tags_are_text_wherever_they_stand(text: str, name: str) -> None:
     card = Card(name, MOMENT, text, text, (text, name), text, True, name, whole=text)
     for template in ("_card.html", "note.html"):
-        found = shown(template, card=card, html=rendered(text))
-        assert found.dangers() == []
+        parsed = shown(template, card=card, html=rendered(text))
+        assert parsed.dangers() == []
 
 
 @given(text=texts, name=names)
@@ -89,8 +89,8 @@ def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
     lines, cut = diff_lines(text)
     values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
     for view in ("page", "source", "changes"):
-        found = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
-        assert found.dangers() == []
+        parsed = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
+        assert parsed.dangers() == []
 
 
 @given(text=texts, name=names)
@@ -104,13 +104,13 @@ def test_hits_and_questions_are_text(text: str, name: str) -> None:
 
 @given(text=texts, name=names)
 def test_observations_and_prompts_are_text(text: str, name: str) -> None:
-    one = Observation(
+    observation = Observation(
         name, text, datetime(2026, 1, 1, tzinfo=UTC), "bugfix", text, text, text, (text,), (text,), (text,), (name,),
         text, text, 1, text,
     )  # fmt: skip
-    days = [Day(one.created_at.date(), ((name, (one,)),))]
+    days = [Day(observation.created_at.date(), ((name, (observation,)),))]
 
-    values = {"name": name, "summary": [(text, rendered(text))], "prompts": [Prompt(MOMENT, text)], "days": days}
+    values = {"name": name, "summary": [(text, rendered(text))], "prompts": [(MOMENT, text)], "days": days}
     session = Session(text, text, MOMENT, MOMENT, text, text, text)
     assert shown("session.html", session=session, icons=ICONS, **values).dangers() == []
     assert shown("sessions.html", sessions=[(name, session)], left_out=0).dangers() == []
@@ -134,22 +134,22 @@ def test_a_name_stays_one_part_of_an_address(name: str) -> None:
 def test_a_link_leads_to_the_web_to_a_mailbox_or_into_the_space() -> None:
     text = "[a](https://x.example) [b](mailto:a@b.example) [c](other.md) [d](ftp://x.example) [e](file:///etc/passwd)"
 
-    assert [one.get("href") for one in markdown(text).all("a")] == [
+    assert [link.get("href") for link in markdown(text).all("a")] == [
         "https://x.example", "mailto:a@b.example",  "other.md", None,
     ]  # fmt: skip
 
 
 def test_a_picture_is_its_words_and_asks_nobody() -> None:
-    found = markdown("![a *map* of the house](https://evil.example/x.png)")
+    parsed = markdown("![a *map* of the house](https://evil.example/x.png)")
 
-    assert found.text == "[picture: a map of the house]"
+    assert parsed.text == "[picture: a map of the house]"
     assert "evil" not in str(rendered("![a](https://evil.example/x.png)"))
 
 
 def test_headings_stand_below_the_title_of_the_page() -> None:
-    found = markdown("# one\n\n## two\n\n###### six\n")
+    parsed = markdown("# one\n\n## two\n\n###### six\n")
 
-    assert [tag for tag, _ in found.elements if tag.startswith("h")] == ["h2", "h3", "h6"]
+    assert [tag for tag, _ in parsed.elements if tag.startswith("h")] == ["h2", "h3", "h6"]
 
 
 @pytest.mark.parametrize("text", ["> " * 5_000 + "x", "[" * 50_000, "*a " * 20_000, "- " * 3_000 + "x"], ids=len)

@@ -48,7 +48,7 @@ class Reader:
     site: Site
     access: Access = EVERYTHING
     stuck: bool = False
-    told: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     beats: int = 0
     ended: bool = False
     headers: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Reader:
             self.beats += 1
         lines = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith((":", "retry")) and line)
         if lines:
-            self.told.append({"id": lines["id"], "event": lines["event"], **json.loads(lines["data"])})
+            self.events.append({"id": lines["id"], "event": lines["event"], **json.loads(lines["data"])})
 
     async def receive(self) -> Any:
         await self.gone.wait()
@@ -83,10 +83,14 @@ class Reader:
 
     @property
     def kinds(self) -> list[str]:
-        return [one["event"] for one in self.told]
+        return [event["event"] for event in self.events]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The events of a kind."""
+        return [event for event in self.events if event["event"] == kind]
 
     def names(self) -> list[str]:
-        return [one["name"] for one in self.told if one["event"] == "note"]
+        return [event["name"] for event in self.of("note")]
 
     async def until(self, condition: Callable[[], bool]) -> None:
         with trio.fail_after(60):
@@ -139,7 +143,7 @@ async def test_a_note_is_told_at_once(site: Site, open_page: OpenPage, autojump_
     await reader.until(lambda: NOTE in reader.names())
 
     assert trio.current_time() - began < 0.01
-    [event] = [one for one in reader.told if one["event"] == "note"]
+    [event] = reader.of("note")
     assert (event["space"], event["kind"]) == (ALPHA, "put")
     assert reader.headers["content-type"].startswith("text/event-stream")
 
@@ -150,17 +154,17 @@ async def test_bank_files_runs_and_the_queue_are_told_and_nothing_private(
     reader = await open_page()
     site.context.replica.save(keys.bank_key(ALPHA, "deep/a.md"), b"the secret text", meta={}, base=None)
     site.context.consolidations.touch(ALPHA)
-    await reader.until(lambda: any(one["event"] == "run" and one["state"] == "error" for one in reader.told))
+    await reader.until(lambda: any(event["state"] == "error" for event in reader.of("run")))
     store = site.context.replica.store
     assert isinstance(store, FaultyStore)
     store.blackhole = True
     write(site)
-    await reader.until(lambda: [one["pending"] for one in reader.told if one["event"] == "status"][-1:] == [1])
+    await reader.until(lambda: [event["pending"] for event in reader.of("status")][-1:] == [1])
     store.blackhole = False
-    await reader.until(lambda: [one["pending"] for one in reader.told if one["event"] == "status"][-1:] == [0])
+    await reader.until(lambda: [event["pending"] for event in reader.of("status")][-1:] == [0])
 
-    assert [one["name"] for one in reader.told if one["event"] == "bank"] == ["deep/a.md"]
-    assert "secret" not in json.dumps(reader.told)
+    assert [event["name"] for event in reader.of("bank")] == ["deep/a.md"]
+    assert "secret" not in json.dumps(reader.events)
 
 
 async def test_numbers_rise(site: Site, open_page: OpenPage, autojump_clock: Clock) -> None:
@@ -169,9 +173,9 @@ async def test_numbers_rise(site: Site, open_page: OpenPage, autojump_clock: Clo
         write(site, named(number))
     await reader.until(lambda: len(reader.names()) == 20)
 
-    numbers = [int(one["id"].partition(".")[2]) for one in reader.told]
+    numbers = [int(event["id"].partition(".")[2]) for event in reader.events]
     assert numbers == sorted(numbers)
-    assert len({one["id"] for one in reader.told if one["event"] != "hello"}) == len(reader.told) - 1
+    assert len({event["id"] for event in reader.events if event["event"] != "hello"}) == len(reader.events) - 1
 
 
 async def test_a_heartbeat_shows_that_the_stream_lives(open_page: OpenPage, autojump_clock: Clock) -> None:
@@ -191,7 +195,7 @@ async def test_what_was_missed_is_told_once_and_in_order(
     first = await open_page()
     write(site, named(1))
     await first.until(lambda: first.names() == [named(1)])
-    place = first.told[-1]["id"]
+    place = first.events[-1]["id"]
     first.gone.set()
     for number in (2, 3):
         write(site, named(number))
@@ -213,7 +217,7 @@ async def test_a_place_that_is_none_begins_anew(
     """Also one of a process that is no more: its numbers mean other events."""
     start = site.events.place(0).partition(".")[0]
     reader = await open_page(after=place.format(start))
-    await reader.until(lambda: bool(reader.told))
+    await reader.until(lambda: bool(reader.events))
 
     assert reader.kinds[0] == "reset"
 
@@ -225,7 +229,7 @@ async def test_who_was_away_for_too_long_begins_anew_and_hears_what_is_next(
     for number in range(KEPT + 2):
         write(site, named(number))
     reader = await open_page(after=place)
-    await reader.until(lambda: bool(reader.told))
+    await reader.until(lambda: bool(reader.events))
     write(site, named(999_999))
     await reader.until(lambda: bool(reader.names()))
 
@@ -239,15 +243,15 @@ async def test_a_page_takes_up_where_a_browser_says_it_was(site: Site, autojump_
     write(site, named(1))
     write(site, named(2))
     place = site.events.place(1)
-    browser, found = Browser(site), Reader(site)
+    browser, reader = Browser(site), Reader(site)
     async with trio.open_nursery() as nursery:
         headers = [(b"last-event-id", place.encode())]
         scope = {"type": "http", "method": "GET", "path": "/events", "query_string": b"after=x", "headers": headers}
-        nursery.start_soon(browser, scope, found.receive, found.send)
-        await found.until(lambda: bool(found.names()))
+        nursery.start_soon(browser, scope, reader.receive, reader.send)
+        await reader.until(lambda: bool(reader.names()))
         nursery.cancel_scope.cancel()
 
-    assert found.names() == [named(2)]
+    assert reader.names() == [named(2)]
 
 
 # --- who, and until when ------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ async def test_a_space_that_is_not_theirs_is_told_to_nobody(
 
     assert limited.names() == [named(2)]
     assert one_space.names() == [named(1)]
-    assert BETA not in json.dumps(limited.told)
+    assert BETA not in json.dumps(limited.events)
 
 
 async def test_listening_to_a_space_outside_of_the_access_is_refused(site: Site, autojump_clock: Clock) -> None:
@@ -307,7 +311,7 @@ async def test_a_stream_ends_when_the_reader_goes_and_when_the_server_does(
 ) -> None:
     readers = [await open_page(), await open_page()]
     for reader in readers:
-        await reader.until(lambda reader=reader: bool(reader.told))
+        await reader.until(lambda reader=reader: bool(reader.events))
     assert site.statistics()["events"]["streams"] == 2
     readers[0].gone.set()
     await readers[0].until(lambda: readers[0].ended)
@@ -322,7 +326,7 @@ async def test_a_reader_who_takes_nothing_is_let_go_and_holds_nobody_up(
     site: Site, open_page: OpenPage, autojump_clock: Clock
 ) -> None:
     quick, stuck = await open_page(), await open_page()
-    await stuck.until(lambda: bool(stuck.told))
+    await stuck.until(lambda: bool(stuck.events))
     stuck.stuck = True
     write(site)
     await quick.until(lambda: bool(quick.names()))

@@ -77,8 +77,8 @@ MISSING = (
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[tuple[App, Site]]:
-    async with opened(tmp_path) as found:
-        yield found
+    async with opened(tmp_path) as app_and_site:
+        yield app_and_site
 
 
 @pytest.fixture
@@ -167,8 +167,8 @@ async def test_older_notes_are_on_further_pages(app: App, browser: Browser, monk
     seen, address = [], "/s/alpha/"
     while address:
         shown = Page(await browser.get(address))
-        seen += [one["data-name"] or "" for one in shown.all("li") if "data-name" in one]
-        more = [one["href"] or "" for one in shown.all("a") if (one.get("href") or "").startswith("?before=")]
+        seen += [entry["data-name"] or "" for entry in shown.all("li") if "data-name" in entry]
+        more = [link["href"] or "" for link in shown.all("a") if (link.get("href") or "").startswith("?before=")]
         address = f"/s/alpha/{more[0]}" if more else ""
 
     assert len(seen) == 5
@@ -188,7 +188,7 @@ async def test_the_reasons_for_a_rank_are_shown(browser: Browser) -> None:
 
     assert "#1 words #" in shown.text
     assert "words #1 score" in shown.text
-    assert f"/s/alpha/note/{NOTE}" in [one.get("href") for one in shown.all("a")]
+    assert f"/s/alpha/note/{NOTE}" in [link.get("href") for link in shown.all("a")]
     assert shown.all("main") == []
 
 
@@ -209,13 +209,13 @@ async def test_what_a_run_changed_is_shown_with_signs_and_where_it_came_from(app
     changed = Page(text)
 
     assert "+++ run 1" in changed.text
-    assert any(one.get("class") == "add" for one in changed.all("div"))
+    assert any(line.get("class") == "add" for line in changed.all("div"))
     assert NOTE in Page(await browser.get(f"/s/alpha/bank/{name}?view=why")).text
     assert "Nothing changed" in await browser.get(f"/s/alpha/bank/{name}?view=changes&from=1&to=now")
 
 
 async def bank_names(browser: Browser) -> list[str]:
-    links = [one.get("href") or "" for one in Page(await browser.get("/s/alpha/bank/")).all("a")]
+    links = [link.get("href") or "" for link in Page(await browser.get("/s/alpha/bank/")).all("a")]
     return [
         link.removeprefix("/s/alpha/bank/") for link in links if link.startswith("/s/alpha/bank/") and link[-1] != "/"
     ]
@@ -238,7 +238,7 @@ async def test_a_dry_run_shows_what_would_change_and_changes_nothing(app: App, b
 
     shown = Page(await browser.get("/s/alpha/consolidation"))
     assert "What it would change" in shown.text
-    assert any(one.get("class") == "add" for one in shown.all("div"))
+    assert any(line.get("class") == "add" for line in shown.all("div"))
     assert "1 note waiting" in shown.text
 
 
@@ -298,6 +298,7 @@ async def test_a_run_that_failed_says_why(app: App, browser: Browser) -> None:
     assert "is not UTF-8 text" in Page(await browser.get("/s/alpha/consolidation")).text
 
 
+@pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")  # the client's, of a body not read whole
 async def test_nothing_else_can_be_asked_for(browser: Browser) -> None:
     for action in ("", "undo", "dry "):
         await browser.post("/s/alpha/consolidation", 400, action=action)
@@ -374,7 +375,7 @@ async def test_signing_in_leads_to_no_other_site(site: Site, further: str) -> No
 
     assert answer.headers["location"] == "/"
     form = Page(await Browser(site, None).get("/login?next=//evil.example"))
-    assert "evil" not in "".join(one.get("value") or "" for one in form.all("input"))
+    assert "evil" not in "".join(field.get("value") or "" for field in form.all("input"))
 
 
 async def test_signing_out_forgets_the_token(site: Site) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,13 +54,15 @@ class Browser:
 
     site: Site
     access: Access | None = EVERYTHING
-    still: Callable[[], Awaitable[Access | None]] | None = None
     cookies: dict[str, str] = field(default_factory=dict)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """As the layer around the page does."""
         scope["state"] = {"access": self.access, "still": self.still}
         await Starlette(routes=routes_of(self.site))(scope, receive, send)
+
+    async def still(self) -> Access | None:
+        return self.access
 
     async def ask(self, method: str, address: str, data: dict[str, str] | None = None) -> httpx.Response:
         transport = httpx.ASGITransport(self)
@@ -141,17 +143,17 @@ class Page(HTMLParser):
 
     def dangers(self) -> list[str]:
         """Elements and attributes that a page of ours never has."""
-        found = []
+        dangers = []
         for tag, attributes in self.elements:
             if tag == "script" and (attributes.get("src") or "").split("?")[0] not in SCRIPTS:
-                found.append(f"script {attributes}")
+                dangers.append(f"script {attributes}")
             if tag in ("style", "iframe", "object", "embed", "base", "img", "svg", "math", "video", "audio"):
-                found.append(tag)
+                dangers.append(tag)
             for name, value in attributes.items():
                 bad_link = name in ("href", "src", "action", "formaction") and not _leads_well(value or "")
                 if name.startswith("on") or name in ("style", "srcdoc", "srcset") or bad_link:
-                    found.append(f"{tag} {name}={value}")
-        return found
+                    dangers.append(f"{tag} {name}={value}")
+        return dangers
 
 
 def _leads_well(address: str) -> bool:

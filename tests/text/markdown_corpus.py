@@ -1,4 +1,4 @@
-"""Markdown of all kinds, as projects have it: what the edits of a bank are held against."""
+"""Markdown of all kinds, as projects have it, for testing the edits of a bank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that anybody may have written are read within limits, and refused with one exception."""
+"""JSON that anybody may have written is read within limits, and refused with one exception."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Part:
 
 @dataclass
 class Record:
-    """A field of each kind that records have."""
+    """A record with a field of each kind."""
 
     number: int
     at: datetime
@@ -109,7 +109,7 @@ WRONG = (None, True, 2, 1.5, "x", [], {}, [[]], [1], ["x"], [1, 2], {"a": "x"}, 
 
 @pytest.mark.parametrize("field", [name for name in GOOD if name not in ("anything", "unknown")])
 def test_a_field_of_another_type_is_refused(field: str) -> None:
-    """Of all these values a field takes those of its own type and no other."""
+    """Of all these values a field accepts only those of its own type."""
     refused = 0
     for value in WRONG:
         try:

@@ -1,4 +1,4 @@
-"""Prompts without what an agent's program writes around them; what is not closed hides the rest."""
+"""Prompts without the text that an agent's program puts around them; a tag that is not closed hides the rest."""
 
 from __future__ import annotations
 

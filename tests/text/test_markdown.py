@@ -1,4 +1,4 @@
-"""Edits of Markdown: what no edit names keeps its bytes, and what cannot be named is not touched."""
+"""Edits of Markdown: every part that no edit names keeps its bytes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from markdown_corpus import CHANGELOG, CORPUS, FENCES, HTML, ODD, OPEN_FENCE, RE
 from markdown_it import MarkdownIt
 
 from livememfs.text import frontmatter
-from livememfs.text.markdown import Document, Edit, EditRefused, Section, apply_edits, to_json
+from livememfs.text.edits import Edit, EditRefused
+from livememfs.text.headings import Section
+from livememfs.text.markdown import Document, apply_edits
 
 anything = st.text(
     st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("\r\n\r\n# -=`~<!>\t\x0b\x85\u2028\0"))
@@ -30,21 +33,10 @@ pieces = st.lists(
 ).map("".join)  # fmt: skip
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 CONTENTS = (
-    "New text.",
-    "- new item\n- another",
-    "1. new\n",
-    "\n\nTwo\r\nlines\r\n\n",
-    "```\n# code\n```\n",
-    "    indented\n",
-    "### Lower\n\ntext\n",
-    "###### Lowest\ntext",
-    "# Top\n",
-    "---\nb: 2\n---\n",
-    "```\nopen",
-    "<!-- open",
-    "text\n===",
+    "New text.", "- new item\n- another", "1. new\n", "\n\nTwo\r\nlines\r\n\n", "```\n# code\n```\n", "    indented\n",
+    "### Lower\n\ntext\n", "###### Lowest\ntext", "# Top\n", "---\nb: 2\n---\n", "```\nopen", "<!-- open", "text\n===",
     "[a]: /b",
-)
+)  # fmt: skip
 TITLES = ("New title", "Nouveau 🚀 Титул", "C#", "- x", "---", "two\nlines")
 
 
@@ -54,7 +46,7 @@ def split(text: str) -> list[str]:
 
 
 def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
-    """`start, body, own_end, end` of each heading that is there once, by path; read without the code under test."""
+    """`start, body, own_end, end` of each heading whose path is unique, by path; found without the code under test."""
     try:
         body = frontmatter.split(text.lstrip("\ufeff"))[1]
     except frontmatter.FrontMatterError:
@@ -72,15 +64,15 @@ def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
         for number, token in enumerate(tokens)
         if token.type == "heading_open" and token.level == 0 and token.map
     ]
-    found = [((), (0, above, heads[0][2] if heads else count, count))]
+    places = [((), (0, above, heads[0][2] if heads else count, count))]
     stack: list[tuple[int, str]] = []
     for number, (level, title, start, below) in enumerate(heads):
         stack = [entry for entry in stack if entry[0] < level] + [(level, title)]
         own_end = heads[number + 1][2] if number + 1 < len(heads) else count
         end = next((later[2] for later in heads[number + 1 :] if later[0] <= level), count)
-        found.append((tuple(entry[1] for entry in stack), (start, below, own_end, end)))
-    paths = [path for path, _ in found]
-    return {path: place for path, place in found if paths.count(path) == 1}
+        places.append((tuple(entry[1] for entry in stack), (start, below, own_end, end)))
+    paths = [path for path, _ in places]
+    return {path: place for path, place in places if paths.count(path) == 1}
 
 
 def named(edit: Edit, places: dict[tuple[str, ...], tuple[int, int, int, int]]) -> tuple[int, int]:
@@ -108,7 +100,7 @@ def every_edit(paths: list[tuple[str, ...]], contents: Sequence[str] = CONTENTS)
 
 
 def check_edit(text: str, document: Document, edit: Edit) -> Document | None:
-    """Make an edit and hold the outcome against everything that is true of any edit. None: it was refused."""
+    """Make an edit and check everything that is true of any edit. None: it was refused."""
     try:
         made = document.edited(edit)
     except EditRefused:
@@ -129,7 +121,7 @@ def check_edit(text: str, document: Document, edit: Edit) -> Document | None:
 
 
 def is_within(lines: list[str], text: str) -> bool:
-    """All lines, in order; the last one may have been given an end."""
+    """Whether a text has all these lines in order; the last one may have got a line end."""
     rest = iter(split(text))
     return all(
         any(line == other or (line == lines[-1] and line == other.rstrip("\r\n")) for other in rest) for line in lines
@@ -177,9 +169,9 @@ def test_headings_are_those_of_commonmark(name: str) -> None:
     expected = ranges(text)
     twice = set(document.duplicates())
 
-    found = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}
+    sections = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}
     expected.pop(())
-    assert found == expected
+    assert sections == expected
 
 
 def test_what_only_looks_like_a_heading_is_none() -> None:
@@ -209,7 +201,7 @@ def test_a_title_is_found_in_any_form_of_its_characters() -> None:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_what_an_edit_does_not_name_keeps_its_bytes(name: str) -> None:
-    """A text with other line ends gets a third of what is written into it, another third than the next one."""
+    """A variant with other line ends is tried with a third of the contents, each variant with another third."""
     text = CORPUS[name]
     document = Document(text)
     contents = CONTENTS if LONG or ", " not in name else CONTENTS[list(CORPUS).index(name) % 3 :: 3]
@@ -325,16 +317,16 @@ def test_each_edit_is_made_on_the_outcome_of_the_one_before() -> None:
         ("# A\n\n### B\n", Edit("prepend", ("A",), "## x"), "take over those below A"),
         ("# A\n#### B\n", Edit("append", ("A",), "## x"), "would take over those below A"),
         ("# A\n#### B\n", Edit("replace", ("A",), "## x"), "would take over those below A"),
-        ("# A\n    code\n", Edit("prepend", ("A",), "- x"), "would take in the lines after it"),
-        ("# A\nx\n  # B\n", Edit("append", ("A",), "- x"), "change what the lines after it are"),
+        ("# A\n    code\n", Edit("prepend", ("A",), "- x"), "would join the lines after it to its own"),
+        ("# A\nx\n  # B\n", Edit("append", ("A",), "- x"), "lines after it would be read as something else"),
         (PAGE, Edit("append", ("A",), "### x\n\n## B\n"), "the heading A > B is there already"),
         (PAGE, Edit("rename", ("A", "B"), "D"), "the heading A > D is there already"),
-        (PAGE, Edit("delete", ("A", "B")), '"deep" takes them along'),
+        (PAGE, Edit("delete", ("A", "B")), 'with "deep" they are deleted too'),
         (PAGE, Edit("delete", (), deep=True), "a delete names a heading"),
         (PAGE, Edit("rename", (), "x"), "a rename names a heading"),
         (PAGE, Edit("add", (), "x"), "an add names the new heading"),
-        (PAGE, Edit("add", ("A", "B")), "there already, and nothing goes below it"),
-        (PAGE, Edit("add", ("A", "B"), "\n"), "there already, and nothing goes below it"),
+        (PAGE, Edit("add", ("A", "B")), "there already, and the content is empty"),
+        (PAGE, Edit("add", ("A", "B"), "\n"), "there already, and the content is empty"),
         (PAGE, Edit("add", ("A", " "), "x"), "is no title"),
         (PAGE, Edit("add", ("A", "x #"), "x"), "is no title"),
         (PAGE, Edit("rename", ("A", "B"), "#"), "is no title"),
@@ -386,14 +378,14 @@ RIGHT = {"op": "append", "heading": ["A"], "content": "x"}
         ({"op": "append", "content": "x"}, '"heading" is not a list'),
         ({**RIGHT, "deep": 1}, '"deep" is neither'),
         ({**RIGHT, "deep": None}, '"deep" is neither'),
-        ({**RIGHT, "deep": True}, '"deep" says nothing to a append'),
+        ({**RIGHT, "deep": True}, '"deep" has no meaning for the op append'),
         ({"op": "append", "heading": []}, '"content" is not a text'),
-        ({**RIGHT, "content": ""}, "with something in it"),
-        ({**RIGHT, "content": " \n\t"}, "with something in it"),
+        ({**RIGHT, "content": ""}, "is an empty text"),
+        ({**RIGHT, "content": " \n\t"}, "is an empty text"),
         ({**RIGHT, "content": ["x"]}, '"content" is not a text'),
         ({**RIGHT, "content": "\udc00"}, '"content" is not a text'),
         ({**RIGHT, "op": "add", "content": 0}, '"content" is not a text'),
-        ({**RIGHT, "op": "add", "content": " "}, "with something in it"),
+        ({**RIGHT, "op": "add", "content": " "}, "is an empty text"),
         ({**RIGHT, "op": "rename", "content": None}, '"content" is not a text'),
         ({**RIGHT, "op": "delete"}, 'a delete takes no "content"'),
         ({**RIGHT, "op": "delete", "content": []}, '"content" is not a text'),
@@ -416,7 +408,7 @@ def test_an_edit_of_another_shape_is_refused(value: object, reason: str) -> None
     ids=lambda edit: edit.op,
 )
 def test_an_edit_comes_back_from_its_json(edit: Edit) -> None:
-    assert Edit.parse(to_json(edit)) == edit
+    assert Edit.parse({**asdict(edit), "heading": list(edit.heading)}) == edit
 
 
 def test_content_may_be_left_out_where_it_says_nothing() -> None:
@@ -428,7 +420,7 @@ def test_content_may_be_left_out_where_it_says_nothing() -> None:
 
 
 def test_many_edits_of_a_large_file_take_seconds() -> None:
-    """Fifty edits of a megabyte: reading all of it again for each would take a minute."""
+    """Fifty edits of a megabyte: to parse all of it again for each would take a minute."""
     part = "- an item with some words in it, and `code`\n" * 20
     text = "# Large\n\n" + "".join(f"## Section {number}\n\n{part}\n" for number in range(1100))
     assert len(text) > 1_000_000 * 0.95

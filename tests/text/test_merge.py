@@ -1,4 +1,4 @@
-"""Merging two versions of a text: nothing that was added is lost, nothing that was removed comes back."""
+"""Joining two versions of a text: no added line is lost, and no removed line comes back."""
 
 from __future__ import annotations
 
@@ -36,21 +36,17 @@ def edited(base: Sequence[bytes], edits: dict[int, bytes | None], inserted: dict
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "merged"),
+    ("ours", "theirs", "merged", "repeated"),
     [
-        (b"x\nsent\nmore\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\nmore\n"),
-        (b"x\nsent\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\n"),
-        (b"x\nours\n", b"x\nother\nours\n", b"x\nother\nours\nours\n"),
+        (b"x\nsent\nmore\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\nmore\n", True),
+        (b"x\nsent\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\n", True),
+        (b"x\nours\n", b"x\nother\nours\n", b"x\nother\nours\nours\n", True),
+        (b"x\nstart\n", b"x\nstart\n.\n", b"x\nstart\n.\nstart\n", False),
     ],
 )
-def test_what_was_sent_already_and_then_gone_on_from_is_not_there_twice(
-    ours: bytes, theirs: bytes, merged: bytes
-) -> None:
-    assert merge(b"x\n", ours, theirs, repeated=True) == merged
-
-
-def test_two_who_append_the_same_line_have_it_twice() -> None:
-    assert merge(b"x\n", b"x\nstart\n", b"x\nstart\n.\n") == b"x\nstart\n.\nstart\n"
+def test_what_was_sent_already_is_not_there_twice(ours: bytes, theirs: bytes, merged: bytes, repeated: bool) -> None:
+    """Two writers who append the same line by themselves have it twice."""
+    assert merge(b"x\n", ours, theirs, repeated=repeated) == merged
 
 
 # --- what needs no comparison ----------------------------------------------------------------------------------------
@@ -117,7 +113,7 @@ def test_appended_lines_are_never_glued(base: bytes, ours: bytes, theirs: bytes,
 
 
 def test_a_last_line_that_both_went_on_with_is_kept_apart() -> None:
-    """`version=1` that became `version=12` and `version=13` is a change of a line, and no appended one."""
+    """`version=1` that became `version=12` and `version=13` is a changed line, not an appended one."""
     assert merge(b"version=1", b"version=12", b"version=13") is None
     assert merge(b"version=1", b"version=12", b"version=1\nnew\n") is None
 
@@ -127,38 +123,29 @@ def test_a_last_line_that_both_went_on_with_is_kept_apart() -> None:
 
 @given(data=st.data())
 def test_edits_far_from_each_other_are_all_made(data: st.DataObject) -> None:
-    """Both sides edit every third line at most: whatever it is they do there, the result is that, on either side."""
+    """Both sides edit every third line at most: the result has all edits, whichever side is ours."""
     base = [f"line {number}\n".encode() for number in range(data.draw(st.integers(6, 30)))]
     places = st.lists(st.integers(0, len(base) // 3 - 1), min_size=1, max_size=6, unique=True)
-    texts: dict[str, bytes] = {}
-    everything: tuple[dict[int, bytes | None], dict[int, bytes]] = ({}, {})
     free = set(data.draw(places))
     mine = set(data.draw(st.sets(st.sampled_from(sorted(free)))))
+    sides = []
     for side, chosen in (("ours", mine), ("theirs", free - mine)):
-        edits: dict[int, bytes | None] = {}
-        inserted: dict[int, bytes] = {}
-        for place in chosen:
-            new = f"{side} {place}\n".encode()
-            match data.draw(st.sampled_from(["replace", "remove", "insert"])):
-                case "replace":
-                    edits[3 * place] = new
-                case "remove":
-                    edits[3 * place] = None
-                case "insert":
-                    inserted[3 * place] = new
-        texts[side] = edited(base, edits, inserted)
-        everything[0].update(edits)
-        everything[1].update(inserted)
+        kinds = {3 * place: data.draw(st.sampled_from(["replace", "remove", "insert"])) for place in chosen}
+        new = {place: f"{side} {place}\n".encode() for place in kinds}
+        edits = {place: new[place] if kind == "replace" else None for place, kind in kinds.items() if kind != "insert"}
+        sides.append((edits, {place: new[place] for place, kind in kinds.items() if kind == "insert"}))
+    (our_edits, our_lines), (their_edits, their_lines) = sides
+    ours, theirs = (edited(base, *side) for side in sides)
 
-    expected = edited(base, *everything)
+    expected = edited(base, our_edits | their_edits, our_lines | their_lines)
 
-    assert merge(b"".join(base), texts["ours"], texts["theirs"]) == expected
-    assert merge(b"".join(base), texts["theirs"], texts["ours"]) == expected
+    assert merge(b"".join(base), ours, theirs) == expected
+    assert merge(b"".join(base), theirs, ours) == expected
 
 
 @given(base=texts, ours=texts, theirs=texts)
 def test_no_added_line_is_lost_and_no_removed_line_comes_back(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """For any three texts, also such as repeat few lines often, where it is hard to tell which line is which."""
+    """For any three texts, also with few lines that repeat often, where it is hard to match the lines."""
     merged = merge(base, ours, theirs)
     if merged is None:
         return
@@ -172,7 +159,7 @@ def test_no_added_line_is_lost_and_no_removed_line_comes_back(base: bytes, ours:
 
 @given(base=texts, ours=texts, theirs=texts)
 def test_the_sides_are_treated_alike_and_the_result_is_always_the_same(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """Only the order of what both appended depends on who is who."""
+    """Only the order of appended lines depends on which side is ours."""
     one, other = merge(base, ours, theirs), merge(base, theirs, ours)
 
     assert one == merge(base, ours, theirs)
@@ -181,9 +168,9 @@ def test_the_sides_are_treated_alike_and_the_result_is_always_the_same(base: byt
 
 
 def test_a_change_that_both_made_is_taken_once() -> None:
-    merged = merge(TEN, b"both\n" + TEN, b"both\n" + TEN.replace(b"line 8", b"eight"))
+    theirs = b"both\n" + TEN.replace(b"line 8", b"eight")
 
-    assert merged == b"both\n" + TEN.replace(b"line 8", b"eight")
+    assert merge(TEN, b"both\n" + TEN, theirs) == theirs
 
 
 @pytest.mark.parametrize(
@@ -199,16 +186,10 @@ def test_a_change_that_both_made_is_taken_once() -> None:
         (TEN.replace(b"\n", b"\r\n"), TEN.replace(b"line 4", b"four")),
     ],
     ids=[
-        "one line",
-        "neighbours",
-        "removed and changed",
-        "inserted at one place",
-        "inserted before what was removed",
-        "moved and removed",
-        "emptied and appended to",
-        "other line ends and a change",
+        "one line", "neighbours", "removed and changed", "inserted at one place", "inserted before what was removed",
+        "moved and removed", "emptied and appended to", "other line ends and a change",
     ],
-)
+)  # fmt: skip
 def test_changes_that_touch_are_kept_apart(ours: bytes, theirs: bytes) -> None:
     assert merge(TEN, ours, theirs) is None
     assert merge(TEN, theirs, ours) is None
@@ -253,7 +234,7 @@ def test_over_each_limit_both_are_kept(size: dict[str, int], monkeypatch: pytest
 
 
 def test_one_line_repeated_for_ever_is_given_up_soon() -> None:
-    """Such a text takes difflib minutes."""
+    """difflib would take minutes for such a text."""
     base = b"x\n" * 2000
     ours = b"".join(b"x\n" if number % 2 else f"{number}\n".encode() for number in range(2000))
 

@@ -1,4 +1,4 @@
-"""Our own words: what is told stands in a fence that nothing in it imitates, and is taken out again as a whole."""
+"""The fence around our own text: no text in it imitates the fence, and a fenced block is removed as a whole."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ IMITATIONS = (
 
 @st.composite
 def spelt(draw: st.DrawFn) -> str:
-    """One of our two marks with something between its letters that nobody sees, in any case."""
+    """One of the two lines of the fence, in any case, with invisible characters between its letters."""
     mark = draw(st.sampled_from([HEAD, END]))
-    return "".join(draw(hidden) + (one.upper() if draw(st.booleans()) else one) for one in mark)
+    return "".join(draw(hidden) + (character.upper() if draw(st.booleans()) else character) for character in mark)
 
 
 marked = st.lists(st.sampled_from([*IMITATIONS, "\n", "- x", "text"]) | spelt() | texts).map("".join)
 
 
 def seen(text: str) -> str:
-    """A text as an eye has it that passes over blanks and over what is not drawn."""
-    kept = (one for one in text if unicodedata.category(one) not in ("Cf", "Cc", "Mn", "Me") and one != "\u3164")
-    return "".join("".join(unicodedata.normalize("NFKC", one) for one in kept).casefold().split())
+    """A text as a reader sees it, without blanks and invisible characters."""
+    kept = (sign for sign in text if unicodedata.category(sign) not in ("Cf", "Cc", "Mn", "Me") and sign != "\u3164")
+    return "".join("".join(unicodedata.normalize("NFKC", sign) for sign in kept).casefold().split())
 
 
 @given(marked)
 @example("\n".join(IMITATIONS))
 def test_nothing_in_a_fence_imitates_either_of_its_lines(text: str) -> None:
-    told = fenced(f"x{text}")
+    block = fenced(f"x{text}")
 
-    lines = told.splitlines()
+    lines = block.splitlines()
     assert (lines[0], lines[-1]) == (HEAD, END)
-    assert (told.count(HEAD), told.count(END)) == (1, 1)
-    assert (seen(told).count("[livememfs"), seen(told).count("[/livememfs")) == (1, 1)
+    assert (block.count(HEAD), block.count(END)) == (1, 1)
+    assert (seen(block).count("[livememfs"), seen(block).count("[/livememfs")) == (1, 1)
 
 
 @pytest.mark.parametrize("text", IMITATIONS, ids=ascii)
@@ -129,7 +129,7 @@ def test_values_lose_blocks_in_every_text_and_keep_their_shape() -> None:
     }
 
 
-@given(st.recursive(st.none() | st.integers() | foreign, lambda one: st.lists(one) | st.dictionaries(foreign, one)))
+@given(st.recursive(st.none() | st.integers() | foreign, lambda part: st.lists(part) | st.dictionaries(foreign, part)))
 def test_values_without_our_marks_are_not_touched(value: Any) -> None:
     assert value_without_own(value) == value
 
@@ -137,9 +137,9 @@ def test_values_without_our_marks_are_not_touched(value: Any) -> None:
 @given(st.text(alphabet=st.characters()))
 @example("\U0001f41b \ud83d \udc1b x")
 def test_only_characters_of_the_basic_plane_are_left(text: str) -> None:
-    found = basic(text)
+    plain = basic(text)
 
-    assert len(found) == len(text)
-    for was, now in zip(text, found, strict=True):
+    assert len(plain) == len(text)
+    for was, now in zip(text, plain, strict=True):
         whole = was <= "\uffff" and not "\ud800" <= was <= "\udfff"
         assert now == (was if whole else "\ufffd")

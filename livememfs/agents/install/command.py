@@ -19,7 +19,7 @@ MARK = "# livememfs"
 SECONDS = 2
 """Most seconds of a hook."""
 _LINE = (
-    "f={file}; {said}exec 3<&0; "
+    "f={file}; {message}exec 3<&0; "
     '{{ {{ [ -e "$f" ] && {{ cat >&4 && cat <&4; }} 4<>"$f" || {{ cat >/dev/null;{off} }}; }} <&3 3<&- 2>/dev/null & '
     f"}}}} | timeout {SECONDS} cat 3<&- 2>/dev/null || {{{{ cat <&3 >/dev/null 2>&1 &{{off}} }}}}; exit 0 {MARK}"
 )
@@ -58,8 +58,8 @@ class HookCommand:
         """The line of shell."""
         if self.former:
             return _FORMER.format(file=_quoted(self.file))
-        said = f"m={_quoted(json.dumps({'systemMessage': self.off}))}; " if self.off else ""
-        return _LINE.format(file=_quoted(self.file), said=said, off=' printf %s "$m";' if self.off else "")
+        message = f"m={_quoted(json.dumps({'systemMessage': self.off}))}; " if self.off else ""
+        return _LINE.format(file=_quoted(self.file), message=message, off=' printf %s "$m";' if self.off else "")
 
 
 def memory_off(space: str) -> str:

@@ -54,7 +54,8 @@ def _added(text: str, node: JsonNode, items: Sequence[tuple[str, Any]]) -> Segme
     newline, around = newline_of(text), _line_indent(text, node.start)
     indent = _item_indent(text, node) or around + _unit(text)
     last = node.items[-1] if node.items else None
-    laid_out = [prefix + _laid_out(value, _unit(text), newline + indent) for prefix, value in items]
+    written = [prefix + json.dumps(value, ensure_ascii=False, indent=_unit(text)) for prefix, value in items]
+    laid_out = [item.replace("\n", newline + indent) for item in written]
     body = newline + indent + f",{newline}{indent}".join(laid_out)
     at = node.start + 1 if last is None else last.value.end if last.comma is None else last.comma + 1
     behind = max(at, node.remarks or 0)
@@ -68,12 +69,7 @@ def _added(text: str, node: JsonNode, items: Sequence[tuple[str, Any]]) -> Segme
     return Segment(at, ((True, ","), (False, text[at:behind]), (True, body + closing)))
 
 
-def _laid_out(value: Any, unit: str, break_: str) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", break_)
-
-
 def _line_indent(text: str, at: int) -> str:
-    """The indentation of the line around `at`."""
     indent = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
     return indent[0] if indent else ""
 

@@ -79,35 +79,14 @@ class InstalledPart(ABC):
         """
 
 
-class Side(ABC):
-    """One kind of entries of ours in a JSON file: the hooks, or the server."""
-
-    wanted: bool
-
-    @abstractmethod
-    def ours(self, root: JsonNode) -> Iterator[Place]:
-        """The places of entries that this or an earlier version wrote, unchanged."""
-
-    @abstractmethod
-    def stands(self, root: JsonNode) -> bool:
-        """As that of a part."""
-
-    @abstractmethod
-    def wishes(self, root: JsonNode) -> list[Wish]:
-        """The values to add to a file without our entries."""
-
-    @abstractmethod
-    def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
-        """As that of a part."""
-
-
 class SettingsPart(InstalledPart):
     """A JSON file with an object at its top.
 
+    :sides:  our entries in it: the hooks, the server, or both
     :strict: the agent's name, if it ignores a whole file with comments or trailing commas; else empty
     """
 
-    def __init__(self, path: str, *sides: Side, strict: str = "") -> None:
+    def __init__(self, path: str, *sides: HooksPart | Servers, strict: str) -> None:
         super().__init__(path, wanted=any(side.wanted for side in sides))
         self.sides, self.strict = sides, strict
 
@@ -183,7 +162,8 @@ class SettingsPart(InstalledPart):
             return []
         root = self.root(text)
         places = [place for side in self.sides if isinstance(side, Servers) for place in side.ours(root)]
-        return [argv for _, item in places for argv in argv_of(item.value.value)]
+        values = [item.value.value for _, item in places]
+        return [word for value in values for word in (value["command"], *value["args"])]
 
 
 def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[JsonNode, Sequence[str]]:
@@ -205,32 +185,33 @@ def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[Jso
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-class HooksPart(Side):
+class HooksPart:
     """Hooks of one agent: an array of entries below `hooks`, for each event.
 
     :hooks:   the wanted hooks, by the agent's name for the event
     :shape:   makes the entry for an event and our hook; an entry that differs was changed by somebody
     :former:  the same for entries of earlier versions
-    :version: a member that a new file gets, with the version of its format
+    :version: a member that a new file gets, with the version of its format; None: no such member
     """
 
     def __init__(
         self,
         hooks: Mapping[str, HookCommand],
         shape: Callable[[str, HookCommand], Any],
-        former: Callable[[str, HookCommand], Any] | None = None,
-        *,
-        version: tuple[str, int] | None = None,
+        former: Callable[[str, HookCommand], Any],
+        version: tuple[str, int] | None,
     ) -> None:
         self.wanted = bool(hooks)
         self._entries = {event: shape(event, hook) for event, hook in hooks.items()}
-        self._shape, self._former, self._version = shape, former or shape, version
+        self._shape, self._former, self._version = shape, former, version
 
     def stands(self, root: JsonNode) -> bool:
+        """As that of a part."""
         present = [(event, entry.value.value) for event, _, entry in self._exact(root)]
         return sorted(present, key=str) == sorted(self._entries.items(), key=str)
 
     def wishes(self, root: JsonNode) -> list[Wish]:
+        """The values to add to a file without our entries."""
         version: list[Wish] = []
         if self.wanted and self._version is not None and root.member("hooks") is None:
             name, number = self._version
@@ -240,10 +221,12 @@ class HooksPart(Side):
         return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
 
     def ours(self, root: JsonNode) -> Iterator[Place]:
+        """The places of entries that this or an earlier version wrote, unchanged."""
         yield from ((way, item) for _, way, item in self._exact(root))
         yield from self._beside_others(root)
 
     def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
+        """As that of a part."""
         events = sorted({event for event, _, _ in _marked(root)})
         return f"a hook of livememfs that was changed since ({', '.join(events)})" if events else ""
 
@@ -305,19 +288,17 @@ def _command(node: JsonNode) -> object:
 # --- MCP servers -------------------------------------------------------------------------------------------------
 
 
-class Servers(Side):
-    """Our server among the MCP servers of one file.
+class Servers:
+    """Our server among the MCP servers of one file. Its methods are those of `HooksPart`.
 
     :argv:  its command; None when it is not wanted
     :named: the name of the member with all servers
     :more:  further members of our entry
     """
 
-    def __init__(
-        self, argv: Sequence[str] | None, named: str = "mcpServers", more: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str] | None, named: str, more: Mapping[str, Any]) -> None:
         self.wanted = argv is not None
-        self._argv, self._named, self._more = argv, named, dict(more or {})
+        self._argv, self._named, self._more = argv, named, dict(more)
 
     def stands(self, root: JsonNode) -> bool:
         place = self._there(root)
@@ -347,11 +328,6 @@ class Servers(Side):
         servers = root.member(self._named)
         item = servers.value.member(SERVER) if servers is not None and servers.value.kind == "object" else None
         return ([root, servers.value], item) if servers is not None and item is not None else None
-
-
-def argv_of(value: Mapping[str, Any]) -> list[str]:
-    """The command of an entry of our server."""
-    return [value["command"], *value["args"]]
 
 
 def server(argv: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ somebody's comment and the rest behind it. Pure.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,21 +63,15 @@ def found_and_taken_out(text: str, segments: Sequence[Segment], allowed: Callabl
     Of several places the one nearest to the insertion is cut. `allowed` checks the text before and after each cut.
     """
     for segment in segments:
-        places = _places(text, segment.text)
+        places = [
+            match.start() for match in re.finditer(f"(?={re.escape(segment.text)})", text)
+        ]  # also overlapping ones
         if not places:
             continue
         without = segment.cut(text, min(places, key=lambda place: abs(place - segment.at)))
         if allowed(text, without):
             text = without
     return text
-
-
-def _places(text: str, part: str) -> list[int]:
-    places, place = [], text.find(part)
-    while place >= 0:
-        places.append(place)
-        place = text.find(part, place + 1)
-    return places
 
 
 def decoded(data: bytes) -> str:

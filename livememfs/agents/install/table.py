@@ -59,7 +59,13 @@ class HookEvent:
     seconds: int = TIMEOUT
 
 
+_STARTS = HookEvent(starts=True)
 Shape = Callable[[HookEvent, str], dict[str, Any]]
+
+
+def _events(names: str, **special: HookEvent) -> dict[str, HookEvent]:
+    """The events with these names, in this order; `special`: those that differ from most."""
+    return {name: special.get(name, HookEvent()) for name in names.split()}
 
 
 def _nested(unit: int) -> Shape:
@@ -82,19 +88,25 @@ class HookFile:
     """The file with an agent's hooks.
 
     :path:    its path below a project; with a slash at its end a folder, with one program per event
-    :home:    its path below the home directory, for all projects
+    :home:    its path below the home directory, for all projects; empty: the same path
+    :shared:  the path below a project of settings that are committed, where an agent reads such beside its own
     :tells:   whether a hook can add context, so that the events include the beginning of a session
     :warns:   whether a hook can show the user a message
     :version: a member for the format version in a new file
     """
 
     path: str
-    home: str
+    home: str = ""
+    shared: str = ""
     events: Mapping[str, HookEvent]
     shape: Shape
     tells: bool = True
     warns: bool = False
     version: tuple[str, int] | None = None
+
+    def place(self, *, home: bool) -> str:
+        """Its path below a project, or below the home directory."""
+        return self.home or self.path if home else self.path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,87 +152,47 @@ class Agent:
 
 # --- the table ---------------------------------------------------------------------------------------------------
 
-_EDITS = "Read|Edit|Write|MultiEdit"
 _HEAD = "<!-- What livememfs remembers about this project: recorded data, kept up to date by a mount -->\n"
 CURSOR_HEAD = "---\ndescription: What livememfs remembers about this project\nalwaysApply: true\n---\n"
 _WINDSURF_HEAD = "---\ntrigger: always_on\ndescription: What livememfs remembers about this project\n---\n"
-_CLAUDE_EVENTS = {
-    "SessionStart": HookEvent(starts=True),
-    "UserPromptSubmit": HookEvent(),
-    "PreToolUse": HookEvent(_EDITS),
-    "PostToolUse": HookEvent("*", aside=True),
-    "PostToolUseFailure": HookEvent("*", aside=True),
-    "Stop": HookEvent(),
-    "SubagentStop": HookEvent(),
-    "PreCompact": HookEvent(),
-    "SessionEnd": HookEvent(),
-}
-_CODEX_EVENTS = {
-    "SessionStart": HookEvent(starts=True),
-    "UserPromptSubmit": HookEvent(),
-    "PreToolUse": HookEvent("apply_patch|Edit|Write"),
-    "PostToolUse": HookEvent(),
-    "PreCompact": HookEvent(),
-    "SubagentStop": HookEvent(),
-    "Stop": HookEvent(),
-    "SessionEnd": HookEvent(seconds=3),  # with more, Codex warns in each session
-}
-_GEMINI_EVENTS = {
-    "SessionStart": HookEvent(starts=True),
-    "BeforeAgent": HookEvent(),
-    "AfterTool": HookEvent("*"),
-    "AfterAgent": HookEvent(),
-    "SessionEnd": HookEvent(),
-}
-_QWEN_EVENTS = {
-    "SessionStart": HookEvent(starts=True),
-    "UserPromptSubmit": HookEvent(),
-    "PostToolUse": HookEvent("*"),
-    "PostToolUseFailure": HookEvent("*"),
-    "Stop": HookEvent(),
-    "SubagentStop": HookEvent(),
-    "PreCompact": HookEvent(),
-    "SessionEnd": HookEvent(),
-}
-_CURSOR_EVENTS = {
-    "sessionStart": HookEvent(starts=True),
-    "beforeSubmitPrompt": HookEvent(),
-    "postToolUse": HookEvent(),
-    "postToolUseFailure": HookEvent(),
-    "afterAgentResponse": HookEvent(),
-    "subagentStop": HookEvent(),
-    "preCompact": HookEvent(),
-    "stop": HookEvent(),
-    "sessionEnd": HookEvent(),
-}
-_COPILOT_EVENTS = {
-    "sessionStart": HookEvent(starts=True),
-    "userPromptSubmitted": HookEvent(),
-    "postToolUse": HookEvent(),
-    "postToolUseFailure": HookEvent(),
-    "agentStop": HookEvent(),
-    "preCompact": HookEvent(),
-    "sessionEnd": HookEvent(),
-}
-_CLINE_EVENTS = {
-    "TaskStart": HookEvent(starts=True),
-    "TaskResume": HookEvent(starts=True),
-    "UserPromptSubmit": HookEvent(),
-    "PreToolUse": HookEvent(),
-    "PostToolUse": HookEvent(),
-    "TaskComplete": HookEvent(),
-    "TaskCancel": HookEvent(),
-    "TaskError": HookEvent(),
-    "PreCompact": HookEvent(),
-    "SessionShutdown": HookEvent(),
-}
-_WINDSURF_EVENTS = {
-    "pre_user_prompt": HookEvent(),
-    "post_write_code": HookEvent(),
-    "post_run_command": HookEvent(),
-    "post_mcp_tool_use": HookEvent(),
-    "post_cascade_response": HookEvent(),
-}
+_CLAUDE_EVENTS = _events(
+    "SessionStart UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Stop SubagentStop PreCompact SessionEnd",
+    SessionStart=_STARTS,
+    PreToolUse=HookEvent("Read|Edit|Write|MultiEdit"),
+    PostToolUse=HookEvent("*", aside=True),
+    PostToolUseFailure=HookEvent("*", aside=True),
+)
+_CODEX_EVENTS = _events(
+    "SessionStart UserPromptSubmit PreToolUse PostToolUse PreCompact SubagentStop Stop SessionEnd",
+    SessionStart=_STARTS,
+    PreToolUse=HookEvent("apply_patch|Edit|Write"),
+    SessionEnd=HookEvent(seconds=3),  # with more, Codex warns in each session
+)
+_GEMINI_EVENTS = _events(
+    "SessionStart BeforeAgent AfterTool AfterAgent SessionEnd", SessionStart=_STARTS, AfterTool=HookEvent("*")
+)
+_QWEN_EVENTS = _events(
+    "SessionStart UserPromptSubmit PostToolUse PostToolUseFailure Stop SubagentStop PreCompact SessionEnd",
+    SessionStart=_STARTS,
+    PostToolUse=HookEvent("*"),
+    PostToolUseFailure=HookEvent("*"),
+)
+_CURSOR_EVENTS = _events(
+    "sessionStart beforeSubmitPrompt postToolUse postToolUseFailure afterAgentResponse subagentStop preCompact stop"
+    " sessionEnd",
+    sessionStart=_STARTS,
+)
+_COPILOT_EVENTS = _events(
+    "sessionStart userPromptSubmitted postToolUse postToolUseFailure agentStop preCompact sessionEnd",
+    sessionStart=_STARTS,
+)
+_CLINE_EVENTS = _events(
+    "TaskStart TaskResume UserPromptSubmit PreToolUse PostToolUse TaskComplete TaskCancel TaskError PreCompact"
+    " SessionShutdown",
+    TaskStart=_STARTS,
+    TaskResume=_STARTS,
+)
+_WINDSURF_EVENTS = _events("pre_user_prompt post_write_code post_run_command post_mcp_tool_use post_cascade_response")
 
 AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
     {
@@ -228,6 +200,7 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
             hooks=HookFile(
                 path=".claude/settings.local.json",
                 home=".claude/settings.json",
+                shared=".claude/settings.json",
                 events=_CLAUDE_EVENTS,
                 shape=_nested(1),
                 warns=True,
@@ -237,13 +210,7 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
             hint="Claude Code reads hooks when a session begins; `/hooks` lists them",
         ),
         AgentName.CODEX: Agent(
-            hooks=HookFile(
-                path=".codex/hooks.json",
-                home=".codex/hooks.json",
-                events=_CODEX_EVENTS,
-                shape=_nested(1),
-                warns=True,
-            ),
+            hooks=HookFile(path=".codex/hooks.json", events=_CODEX_EVENTS, shape=_nested(1), warns=True),
             servers=ServerFile(path=".codex/config.toml", home=".codex/config.toml", kind=TomlTable),
             strict="Codex",
             hint="Codex runs these hooks once you have trusted them: start `codex` and open `/hooks`. Until then"
@@ -252,11 +219,7 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
         ),
         AgentName.CURSOR: Agent(
             hooks=HookFile(
-                path=".cursor/hooks.json",
-                home=".cursor/hooks.json",
-                events=_CURSOR_EVENTS,
-                shape=_flat("command"),
-                version=("version", 1),
+                path=".cursor/hooks.json", events=_CURSOR_EVENTS, shape=_flat("command"), version=("version", 1)
             ),
             rule=RuleFile(path=".cursor/rules/livememfs-context.mdc", head=CURSOR_HEAD),
             servers=ServerFile(path=".cursor/mcp.json", home=".cursor/mcp.json"),
@@ -264,20 +227,13 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
             hint="Cursor reads the rule and the hooks when it opens the project",
         ),
         AgentName.GEMINI: Agent(
-            hooks=HookFile(
-                path=".gemini/settings.json",
-                home=".gemini/settings.json",
-                events=_GEMINI_EVENTS,
-                shape=_nested(1000),
-                warns=True,
-            ),
+            hooks=HookFile(path=".gemini/settings.json", events=_GEMINI_EVENTS, shape=_nested(1000), warns=True),
             servers=ServerFile(path=".gemini/settings.json", home=".gemini/settings.json"),
             hint="Gemini CLI runs hooks of a project in folders it trusts, and asks about each once",
         ),
         AgentName.QWEN: Agent(
             hooks=HookFile(
                 path=".qwen/settings.json",
-                home=".qwen/settings.json",
                 events=_QWEN_EVENTS,
                 shape=_nested(1000),
                 warns=True,

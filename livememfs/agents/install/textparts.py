@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,21 +103,21 @@ class Block(InstalledPart):
         value = self.entry(text) if text else None
         return [value.get("command") or value["cmd"], *value["args"]] if value and self.is_ours(value) else []
 
+    @abstractmethod
     def entry(self, text: str) -> Any:
-        """Our server in the file, None without one."""
-        raise NotImplementedError  # each format implements it
+        """Our server in the file, None without one. ValueError."""
 
     def value(self, argv: Sequence[str]) -> dict[str, Any]:
         """The entry for our server."""
-        raise NotImplementedError  # as above
+        return server(argv)
 
     def is_ours(self, value: Any) -> bool:
         """Whether an entry is our unchanged server."""
-        raise NotImplementedError  # as above
+        return is_server(value)
 
+    @abstractmethod
     def segment(self, text: str, argv: Sequence[str]) -> Segment:
         """The insertion that adds it."""
-        raise NotImplementedError  # as above
 
 
 class TomlTable(Block):
@@ -128,16 +129,14 @@ class TomlTable(Block):
     )
 
     def entry(self, text: str) -> Any:
-        servers = _toml(text).get("mcp_servers")
+        try:
+            text.encode("utf-8")
+            servers = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers")
+        except ValueError as error:
+            raise ValueError(f"it is not TOML: {error}") from None
         if servers is not None and not isinstance(servers, dict):
             raise ValueError("its mcp_servers are not a table")
         return (servers or {}).get(SERVER)
-
-    def value(self, argv: Sequence[str]) -> dict[str, Any]:
-        return server(argv)
-
-    def is_ours(self, value: Any) -> bool:
-        return is_server(value)
 
     def segment(self, text: str, argv: Sequence[str]) -> Segment:
         newline, wanted = newline_of(text), server(argv)
@@ -242,14 +241,6 @@ def _values(text: str, name: str) -> Any:
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip("\r") for line in text.split("\n")]
-
-
-def _toml(text: str) -> dict[str, Any]:
-    try:
-        text.encode("utf-8")
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except ValueError as error:
-        raise ValueError(f"it is not TOML: {error}") from None
 
 
 def _quoted(value: Any) -> str:

@@ -97,8 +97,9 @@ def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home:
     sides: dict[str, list[HooksPart | Servers]] = {}
     if agent.hooks is not None and not agent.hooks.path.endswith("/"):
         shared = wanted is not None and wanted.shared
-        for path in (agent.hooks.home,) if home else (agent.hooks.path, *_shared(tool)):
-            is_place = home or (path != agent.hooks.path) == shared
+        file = agent.hooks
+        for path in (file.place(home=True),) if home else filter(None, (file.path, file.shared)):
+            is_place = home or (path == file.shared) == shared
             sides.setdefault(path, []).append(_hooks(tool, agent, wanted if is_place else None, home=home))
     servers, place = agent.servers, agent.servers.home if home else agent.servers.path
     argv = wanted.argv if wanted is not None else None
@@ -108,13 +109,7 @@ def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home:
     return [*files, servers.kind(place, argv)] if place and servers.kind is not None else files
 
 
-def _shared(tool: AgentName) -> tuple[str, ...]:
-    """The committed settings of Claude Code."""
-    return (".claude/settings.json",) if tool is AgentName.CLAUDE_CODE else ()
-
-
 def _wanted_hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> dict[str, HookCommand]:
-    """The wanted hooks, by event."""
     hooks: dict[str, HookCommand] = {}
     if wanted is not None and (file := agent.hooks) is not None:
         tells = file.tells and (home or agent.rule is None)
@@ -132,7 +127,7 @@ def _hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bo
         _wanted_hooks(tool, agent, wanted, home=home),
         lambda name, hook: file.shape(file.events.get(name, HookEvent()), hook.command),
         lambda name, hook: _former_shape(tool, name, hook.command),
-        version=file.version,
+        file.version,
     )
 
 
@@ -150,7 +145,7 @@ def _scripts(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: 
     if (file := agent.hooks) is None or not file.path.endswith("/"):
         return []
     hooks = _wanted_hooks(tool, agent, wanted, home=home)
-    folder = file.home if home else file.path
+    folder = file.place(home=home)
     lines = {name: f"{hooks[name].command}\n" if name in hooks else None for name in file.events}
     return [Script(f"{folder}{name}", SCRIPT_HEAD, line) for name, line in lines.items()]
 
@@ -172,17 +167,14 @@ def _texts(agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[Insta
 
 def _formerly(tool: AgentName, spaces: Collection[str], taken: Collection[str]) -> list[InstalledPart]:
     """Lines of version 0.1. They are removed now: with them the context came twice."""
-    imports = "|".join(re.escape(_import(space)) for space in spaces) or "(?!)"
+    # Claude Code replaces such a line with the file. Blanks in the path have a backslash.
+    imports = ["@" + f"{space}/context.md".replace(" ", "\\ ") for space in spaces]
+    known = re.compile("|".join(map(re.escape, imports)) or "(?!)")
     lines = {
-        AgentName.CLAUDE_CODE: Line("CLAUDE.md", None, re.compile(imports), _TOLD),
+        AgentName.CLAUDE_CODE: Line("CLAUDE.md", None, known, _TOLD),
         AgentName.CODEX: Line("AGENTS.md", None, _TOLD, _IMPORTED),
     }
     return [line for agent, line in lines.items() if agent is tool and line.path not in taken]
-
-
-def _import(space: str) -> str:
-    """The line that Claude Code replaces with the file; blanks in the path need a backslash."""
-    return "@" + f"{space}/context.md".replace(" ", "\\ ")
 
 
 _TOLD = re.compile(r"What is known about this project: read /.+/context\.md before you start\.")

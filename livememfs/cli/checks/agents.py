@@ -31,7 +31,7 @@ from livememfs.tree.exchange import PROBE
 
 SERVER_SECONDS = 20.0
 """Starting an interpreter on a busy machine is slow; agents wait even longer."""
-_ASKED = (
+_REQUESTS = (
     {
         "method": "initialize",
         "id": 1,
@@ -91,9 +91,8 @@ def _all(project: Path) -> Iterable[InstalledAgent]:
 async def _agent(agent: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
     results: list[Check] = []
     if standing.unread:
-        results.append(
-            Check("hooks", "fail", f"{agent.where}: {standing.unread}", "remove comments and trailing commas")
-        )
+        advice = "remove comments and trailing commas"
+        results.append(Check("hooks", "fail", f"{agent.where}: {standing.unread}", advice))
     if standing.hooks:
         results.append(await _hooks(agent, standing, answering))
     if standing.server:
@@ -157,7 +156,7 @@ async def _space(agent: InstalledAgent, space: Path, answering: list[str]) -> Ch
 
 def _server(agent: InstalledAgent, argv: list[str]) -> Check:
     """Whether an MCP server lists its tools."""
-    requests = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
+    requests = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _REQUESTS)
     advice = f"livememfs install {agent.tool}{' --user' if agent.home else ''} --mcp, or {agent.undo}"
     try:
         done = subprocess.run(

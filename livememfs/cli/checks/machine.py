@@ -89,9 +89,8 @@ def _allow_other(settings: Settings | None, path: Path | None = None) -> Check:
     if os.geteuid() == 0:
         return Check("user_allow_other", "ok", "not set, and root does not need it")
     if settings is not None and settings.allow_other:
-        return Check(
-            "user_allow_other", "fail", "not set, and --allow-other needs it", f"add user_allow_other to {path}"
-        )
+        advice = f"add user_allow_other to {path}"
+        return Check("user_allow_other", "fail", "not set, and --allow-other needs it", advice)
     return Check("user_allow_other", "ok", "not set; only --allow-other would need it")
 
 
@@ -109,12 +108,8 @@ def _own_folders(settings: Settings | None) -> Check:
             return Check("permissions", "fail", str(error), error.advice())
         there = _nearest(folder)
         if not there.is_dir():
-            return Check(
-                "permissions",
-                "fail",
-                f"{there} is no directory",
-                f"move {there} away: livememfs needs a folder at {folder}",
-            )
+            advice = f"move {there} away: livememfs needs a folder at {folder}"
+            return Check("permissions", "fail", f"{there} is no directory", advice)
         if not os.access(there, os.W_OK | os.X_OK, effective_ids=True):
             advice = f"let this user write to {there}"
             if settings is not None and folder == settings.cache_path:

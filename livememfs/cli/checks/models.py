@@ -104,9 +104,8 @@ async def _meanings(settings: Settings) -> Check:
 async def _index(settings: Settings) -> Check:
     def look() -> str:
         engine = open_engine(settings, Path())
-        from livememfs.recall.postgres.connection import (
-            place_of,
-        )  # its driver is installed, or the engine would not have opened
+        # Its driver is installed, or the engine would not have opened.
+        from livememfs.recall.postgres.connection import place_of
 
         try:
             return f"{engine.statistics().records:,} records at {place_of(settings.index_url)}"

@@ -33,15 +33,16 @@ SET_CLOCK = "set the clock of this machine (timedatectl set-ntp true), or the st
 async def checks(settings: Settings) -> list[Check]:
     """All of it, up to the first that fails."""
     try:
-        opened = open_store(settings, SystemClock())
+        opened = open_store(settings)
     except LiveMemError as error:
         return [Check("store", "fail", str(error), _advice(error, settings))]
     try:
-        reached = await attempt(
+        failed = await attempt(
             "store", lambda: check_store(opened, settings.op_timeout), lambda error: _advice(error, settings)
         )
-        if reached is not None:
-            return [_refused_for_time(reached)]
+        if failed is not None:  # a store that refuses requests because of their date says so in place of an answer
+            is_clock = "RequestTimeTooSkewed" in failed.found
+            return [Check("clock", "fail", failed.found, SET_CLOCK) if is_clock else failed]
         return [Check("store", "ok", opened.label), *await _others(opened, settings), *await _writing(opened, settings)]
     finally:
         await opened.aclose()
@@ -85,24 +86,17 @@ def _advice(error: LiveMemError, settings: Settings) -> str:
     return error.advice()
 
 
-def _refused_for_time(failed: Check) -> Check:
-    """A store that refuses requests because of their date says so in place of an answer."""
-    if "RequestTimeTooSkewed" not in failed.found:
-        return failed
-    return Check("clock", "fail", failed.found, SET_CLOCK)
-
-
 async def _writing(opened: Store, settings: Settings) -> list[Check]:
-    found: list[Capabilities] = []
+    results: list[Capabilities] = []
 
     async def work() -> None:
         with trio.fail_after(PROBE_TIMEOUT):
-            found.append(await probe(opened))
+            results.append(await probe(opened))
 
     failed = await attempt("store, writing", work, lambda error: _advice(error, settings))
     if failed:
         return [failed]
-    return [Check("store, writing", "ok", "allowed"), await _clock(opened, SystemClock()), _promises(found[0])]
+    return [Check("store, writing", "ok", "allowed"), await _clock(opened, SystemClock()), _promises(results[0])]
 
 
 async def _clock(opened: Store, clock: Clock) -> Check:
@@ -131,23 +125,23 @@ def _compared(ahead: float) -> Check:
     if seconds <= DIFFERS:
         return Check("clock", "ok", "that of the store")
     size = output.plural(round(seconds / 60), "minute")
-    found = f"{size} {'ahead of' if ahead > 0 else 'behind'} the store's"
+    differs = f"{size} {'ahead of' if ahead > 0 else 'behind'} the store's"
     if seconds <= CLOCK_SKEW.total_seconds():
-        return Check("clock", "warn", f"{found}: notes are dated and ordered wrongly", SET_CLOCK)
-    return Check("clock", "fail", f"{found}: others see new notes late, and S3 may refuse requests", SET_CLOCK)
+        return Check("clock", "warn", f"{differs}: notes are dated and ordered wrongly", SET_CLOCK)
+    return Check("clock", "fail", f"{differs}: others see new notes late, and S3 may refuse requests", SET_CLOCK)
 
 
-def _promises(found: Capabilities) -> Check:
+def _promises(kept: Capabilities) -> Check:
     promises = {
-        "put if absent": found.put_if_absent,
-        "put if unchanged": found.put_if_match,
-        "delete if unchanged": found.delete_if_match,
-        "list from a key on": found.start_after,
-        "user metadata": found.metadata,
-        "copy with metadata": found.copy_metadata,
+        "put if absent": kept.put_if_absent,
+        "put if unchanged": kept.put_if_match,
+        "delete if unchanged": kept.delete_if_match,
+        "list from a key on": kept.start_after,
+        "user metadata": kept.metadata,
+        "copy with metadata": kept.copy_metadata,
     }
-    missing = [name for name, kept in promises.items() if not kept]
+    missing = [name for name, is_kept in promises.items() if not is_kept]
     if not missing:
         return Check(PROMISES, "ok", ", ".join(promises))
-    advice = "; ".join(found.notes) or "two hosts that write the same object at once may overwrite each other"
+    advice = "; ".join(kept.notes) or "two hosts that write the same object at once may overwrite each other"
     return Check(PROMISES, "warn", f"missing: {', '.join(missing)}", advice)

@@ -43,10 +43,7 @@ GC_THRESHOLD = 20_000
 SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 
-
-NOTHING_SERVED = Served()
-NOBODY = ServiceManager()
-NO_TABLE = FstabLine()
+NOTHING_SERVED, NOBODY, NO_TABLE = Served(), ServiceManager(), FstabLine()
 
 
 async def check_store(store: Store, timeout: float) -> None:
@@ -59,7 +56,7 @@ async def check_store(store: Store, timeout: float) -> None:
 
 
 async def meet(app: App, timeout: float) -> None:
-    """Ask for the names at the top, and get to know the spaces, so that whoever comes first finds them known.
+    """Ask for the names at the top, and get to know the spaces, so that the first caller finds them known.
 
     While the store is away, names that a former mount has heard will do. Raises what the store fails with, TimedOut.
     """
@@ -101,8 +98,15 @@ async def run_daemon(
     try:
         async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
-            record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, served, record, _announce(record, readiness, manager), table)
+            record = mounts.MountRecord(
+                mountpoint=str(mountpoint),
+                pid=os.getpid(),
+                started=mounts.start_time(os.getpid()) or 0,
+                since=iso(SystemClock().now()),
+                store=app.store.label,
+                log=log_file,
+            )
+            await _serve(app, mountpoint, served, record, partial(_announce, record, readiness, manager), table)
             manager.stopping()
     except BaseException as error:
         if record is not None:
@@ -112,28 +116,13 @@ async def run_daemon(
     log.info("unmounted", mountpoint=str(mountpoint))
 
 
-def describe(app: App, mountpoint: Path, log_file: str) -> mounts.MountRecord:
-    """This process's record."""
-    return mounts.MountRecord(
-        mountpoint=str(mountpoint),
-        pid=os.getpid(),
-        started=mounts.start_time(os.getpid()) or 0,
-        since=iso(SystemClock().now()),
-        store=app.store.label,
-        log=log_file,
-    )
-
-
-def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager) -> Callable[[str], None]:
-    def announce(url: str) -> None:
-        record.write()
-        if url:
-            record.serving(url)
-        log.info("mounted", mountpoint=record.mountpoint, store=record.store)
-        readiness.ready()
-        manager.ready(f"{record.store} is mounted on {record.mountpoint}")
-
-    return announce
+def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager, url: str) -> None:
+    record.write()
+    if url:
+        record.serving(url)
+    log.info("mounted", mountpoint=record.mountpoint, store=record.store)
+    readiness.ready()
+    manager.ready(f"{record.store} is mounted on {record.mountpoint}")
 
 
 async def _serve(
@@ -172,24 +161,22 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
     The protocol is imported when the first one comes: most mounts have none.
     """
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
-    asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
+    options = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
     visitor = Visitor(app.gate, app.tokens)
     await visitor.enter(str(wanted.get("token", "")))
     if (folder := str(wanted.get("folder", ""))) and (door := app.door) is not None:
-        asked["space"] = await door.space(folder)
-    if asked["space"]:
-        (await visitor.still()).require(asked["space"])
-        await spaces.require_space(app.replica, asked["space"])
+        options["space"] = await door.space(folder)
+    if space := options["space"]:
+        (await visitor.still()).require(space)
+        await spaces.require_space(app.replica, space)
     await sock.welcome(stream)
-    await serving.over_stream(app, stream, visitor, **asked)
+    await serving.over_stream(app, stream, visitor, **options)
 
 
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serve HTTP beside the mount."""
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     address = serving.ListenAddress.parse(served.address)
-    server = serving.http_server(app, address, allow_hosts=served.names)
-    await server.run(task_status=task_status)
+    await serving.http_server(app, address, allow_hosts=served.names).run(task_status=task_status)
 
 
 async def _end_by_signal(

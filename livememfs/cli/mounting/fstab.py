@@ -16,7 +16,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, command, quiet_log
+from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting.mount import resolve
 from livememfs.config import Settings
@@ -24,15 +24,13 @@ from livememfs.errors import MountError, UsageError
 
 HELPER = "mount.fuse.livememfs"
 SBIN = Path("/sbin")
-IN_LINE = ("S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE")
+OF_STORE = ("S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE")
 
 
 @command
 def fstab(
     choice: Choice,
-    mountpoint: Annotated[
-        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.", show_default=False)
-    ],
+    mountpoint: Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.")],
     allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users use the mount.")] = False,
     link: Annotated[bool, typer.Option("--link", help=f"Make {SBIN / HELPER} first, as root.")] = False,
 ) -> None:
@@ -40,24 +38,23 @@ def fstab(
 
     With --link, it also makes the link through which `mount` finds livememfs.
     """
-    settings = choice.load()
-    quiet_log(settings)
+    settings = choice.quiet()
     if link:
         _link(SBIN / HELPER, Path(sys.executable).with_name(HELPER))
     output.say(line_for(choice, settings, resolve(mountpoint), allow_other=allow_other))
     if not (SBIN / HELPER).exists():
         output.note(f"mount does not know livememfs yet; as root: livememfs service fstab --link {mountpoint}")
-    sources = setting_sources(choice, settings)
-    stays = [
-        setting.variable
-        for setting in sources
-        if setting.source.startswith("environment") and setting.variable not in IN_LINE
-    ]
-    if stays:
-        named = ", ".join(stays)
+    if named := only_here(choice, settings):
         output.note(
             f"mount does not see this shell's {named}; write them to a file that root reads, and add config=FILE"
         )
+
+
+def only_here(choice: Choice, settings: Settings) -> str:
+    """The variables of this shell, apart from the store's, which a line or a unit names itself."""
+    sources = setting_sources(choice, settings)
+    shell = [setting.variable for setting in sources if setting.source.startswith("environment")]
+    return ", ".join(variable for variable in shell if variable not in OF_STORE)
 
 
 def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bool) -> str:

@@ -25,42 +25,16 @@ from livememfs.errors import LiveMemError, UsageError
 USED_WRONGLY, FAILED = 1, 32
 """Exit statuses of mount(8)."""
 VALUES = (
-    "config",
-    "endpoint_url",
-    "log_level",
-    "agent",
-    "uid",
-    "gid",
-    "op_timeout",
-    "cache",
-    "cache_size",
-    "fsync",
-    "poll_interval",
-    "drain_timeout",
-    "web",
-)
+    "config", "endpoint_url", "log_level", "agent", "uid", "gid", "op_timeout", "cache", "cache_size", "fsync",
+    "poll_interval", "drain_timeout", "web",
+)  # fmt: skip
 """Options with a value; `livememfs mount` has the same ones, with hyphens."""
 FLAGS = ("allow_other", "noexec")
-IGNORED = frozenset(
-    {
-        *(
-            "rw",
-            "defaults",
-            "auto",
-            "noauto",
-            "user",
-            "nouser",
-            "users",
-            "owner",
-            "group",
-            "_netdev",
-            "nofail",
-            "async",
-        ),
-        *("dev", "nodev", "suid", "nosuid", "exec", "loud", "silent", "atime", "noatime", "diratime", "nodiratime"),
-        *("relatime", "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime"),
-    }
-)
+IGNORED = {
+    "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail", "async",
+    "dev", "nodev", "suid", "nosuid", "exec", "loud", "silent", "atime", "noatime", "diratime", "nodiratime",
+    "relatime", "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime",
+}  # fmt: skip
 """Options that mount(8) handles itself, or that make no difference here."""
 COMMENTS = ("x-", "X-", "comment=", "user=", "group=")
 SECRET = re.compile(r"secret|token|password|(access|api)_?key")

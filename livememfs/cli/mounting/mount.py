@@ -23,7 +23,7 @@ import typer
 
 from livememfs import config, log, private
 from livememfs.cli import output
-from livememfs.cli.common import AllowHost, Choice, JsonFlag, command, expanded, run
+from livememfs.cli.common import AllowHost, Choice, JsonFlag, argument, command, expanded, option, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.notify import ServiceManager
 from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, places
@@ -40,37 +40,20 @@ LARGEST_LOG = 10_485_760
 class MountOptions:
     """What the command line says about the settings of a mount; None where it says nothing."""
 
-    agent: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Agent named in notes whose writer cannot be told.", show_default=False),
-    ] = None
-    allow_other: Annotated[
-        bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
-    ] = None
-    uid: Annotated[int | None, typer.Option(metavar="NUMBER", help="All belongs to this user.", show_default=False)] = (
+    agent: Annotated[str | None, option(metavar="NAME", help="Agent named in notes whose writer cannot be told.")] = (
         None
     )
-    gid: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="All belongs to this group.", show_default=False)
-    ] = None
-    op_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
-    ] = None
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the local state is kept.", show_default=False)
-    ] = None
-    cache_size: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Contents kept on the local disk.", show_default=False)
-    ] = None
-    fsync: Annotated[
-        str | None, typer.Option(metavar="local|remote", help="What fsync waits for.", show_default=False)
-    ] = None
-    poll_interval: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Between looks for others' changes.", show_default=False)
-    ] = None
-    drain_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
-    ] = None
+    allow_other: Annotated[bool | None, option("--allow-other", help="Let other users in.")] = None
+    uid: Annotated[int | None, option(metavar="NUMBER", help="All files belong to this user.")] = None
+    gid: Annotated[int | None, option(metavar="NUMBER", help="All files belong to this group.")] = None
+    op_timeout: Annotated[float | None, option(metavar="SECONDS", help="Longest time of one operation.")] = None
+    cache: Annotated[Path | None, option(metavar="DIR", help="Where the local state is kept.")] = None
+    cache_size: Annotated[int | None, option(metavar="BYTES", help="Contents kept on the local disk.")] = None
+    fsync: Annotated[str | None, option(metavar="local|remote", help="What fsync waits for.")] = None
+    poll_interval: Annotated[float | None, option(metavar="SECONDS", help="Between looks for others' changes.")] = None
+    drain_timeout: Annotated[float | None, option(metavar="SECONDS", help="Longest wait for uploads at the end.")] = (
+        None
+    )
 
     def overrides(self) -> dict[str, Any]:
         """The settings this sets."""
@@ -86,9 +69,7 @@ class MountOptions:
 @command
 def mount(
     choice: Choice,
-    mountpoint: Annotated[
-        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.", show_default=False)
-    ],
+    mountpoint: Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.")],
     *,
     foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
     more: MountOptions,
@@ -243,9 +224,6 @@ def _explain(path: Path, settings: Settings) -> None:
         f"  livememfs umount {path}                                       unmount",
         "",
         f"consolidation by {settings.model_name}; log in {record.log if record else 'the state directory'}",
-        *(
-            [f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in"]
-            if record and record.url
-            else []
-        ),
     )
+    if record and record.url:
+        output.say(f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in")

@@ -18,8 +18,6 @@ import platformdirs
 from livememfs import private
 from livememfs.fuse.mounted import MOUNTINFO, mount_points
 
-_MOUNTINFO = MOUNTINFO
-
 
 @dataclass(frozen=True, kw_only=True)
 class MountRecord:
@@ -131,9 +129,8 @@ def records() -> list[MountRecord]:
     for path in sorted(folder().glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            mounts.append(
-                MountRecord(**{field.name: value[field.name] for field in fields(MountRecord) if field.name in value})
-            )
+            names = [field.name for field in fields(MountRecord) if field.name in value]
+            mounts.append(MountRecord(**{name: value[name] for name in names}))
     return sorted(mounts, key=lambda record: record.mountpoint)
 
 
@@ -144,7 +141,7 @@ def find(mountpoint: Path) -> MountRecord | None:
 
 def kernel_mounts() -> list[str]:
     """The mount points where the kernel has a livememfs."""
-    return mount_points(_MOUNTINFO)
+    return mount_points(MOUNTINFO)
 
 
 def start_time(pid: int) -> int | None:

@@ -20,7 +20,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting import fstab, mounts, unit
 from livememfs.cli.mounting.mount import GRACE, resolve
@@ -37,7 +37,7 @@ SECRET = re.compile(r"token|key|secret|password")
 app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
 app.command("fstab")(fstab.fstab)
 
-Place = Annotated[Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.", show_default=False)]
+Place = Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.")]
 
 
 @app.command("install", context_settings={"ignore_unknown_options": True})
@@ -45,19 +45,15 @@ Place = Annotated[Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="
 def install(
     choice: Choice,
     context: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.", show_default=False),
-    ],
+    words: Annotated[list[str], argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the unit.")] = False,
 ) -> None:
     """Write a unit that mounts on MOUNTPOINT, with the options of `livememfs mount`.
 
     A second time it replaces the unit. Secrets belong in the configuration file, or in ~/.config/livememfs/env.
     """
-    mount = _mount_asked(context, words)
-    settings = choice.load(**_overrides(mount))
-    quiet_log(settings)
+    mount = _parsed(context, words)
+    settings = choice.quiet(**_overrides(mount))
     place = resolve(mount.params["mountpoint"])
     made = _unit(place, _options(mount, choice, settings), settings)
     if dry_run:
@@ -79,14 +75,15 @@ def install(
 @command
 def uninstall(choice: Choice, mountpoint: Place) -> None:
     """Stop a unit that `install` wrote, and remove it. All memory stays."""
-    quiet_log(choice.load())
-    path = _path_of(resolve(mountpoint))
+    settings = choice.quiet()
+    place = resolve(mountpoint)
+    path = _path_of(place)
     text = _read(path)
     if text is None:
-        raise UsageError(f"there is no unit for {resolve(mountpoint)}; `livememfs service status` lists the units")
+        raise UsageError(f"there is no unit for {place}; `livememfs service status` lists the units")
     if unit.mountpoint_in(text) is None:
         raise UsageError(f"{path} is not from livememfs and was not removed")
-    seconds = SYSTEMCTL_SECONDS + choice.load().drain_timeout + STOP_GRACE
+    seconds = SYSTEMCTL_SECONDS + settings.drain_timeout + STOP_GRACE
     done = _systemctl("disable", "--now", path.name, timeout=seconds)
     if done is not None and done.returncode:
         raise MountError(f"{path.name} cannot be stopped: {done.stderr.strip()}")
@@ -94,27 +91,23 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
     (path.parent / "default.target.wants" / path.name).unlink(missing_ok=True)
     _systemctl("daemon-reload")
     output.say(f"{path} is removed")
-    if done is None and str(resolve(mountpoint)) in mounts.kernel_mounts():
-        output.note(f"it is still mounted; `livememfs umount {resolve(mountpoint)}` unmounts")
+    if done is None and str(place) in mounts.kernel_mounts():
+        output.note(f"it is still mounted; `livememfs umount {place}` unmounts")
 
 
 @app.command("status")
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
     """List the units that `install` wrote, with their state in systemd."""
-    quiet_log(choice.load())
+    choice.quiet()
     units = []
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
         if place is not None:
-            units.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
-    if as_json:
-        output.print_json([vars(installed) for installed in units])
-    elif units:
-        rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
-        output.table(["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows)
-    else:
-        output.say("no unit is installed; `livememfs service install DIRECTORY` installs one")
+            units.append(InstalledUnit(path, place, _state("is-enabled", path.name), _state("is-active", path.name)))
+    rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
+    none = "no unit is installed; `livememfs service install DIRECTORY` installs one"
+    output.listing(units, ["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows, none, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -130,31 +123,31 @@ class InstalledUnit:
 # --- what the unit says ------------------------------------------------------------------------------------------
 
 
-def _mount_asked(context: typer.Context, words: list[str]) -> Any:
+def _parsed(context: typer.Context, words: list[str]) -> Any:
     """The words parsed as those of `livememfs mount`. Its parser ends the command itself at wrong words."""
     mount = context.find_root().command.commands["mount"]  # type: ignore[attr-defined]  # a group, typer does not say
-    asked = mount.make_context("install", list(words), parent=context.parent)
+    parsed = mount.make_context("install", list(words), parent=context.parent)
     for option in mount.params:
-        if not _is_given(asked, option):
+        if not _is_given(parsed, option):
             continue
         if option.name in NOT_FOR_UNITS:
             raise UsageError(f"{option.opts[0]} is not possible in a unit")
         if SECRET.search(option.name):
             raise UsageError(f"{option.opts[0]} is a secret; it belongs in {unit.service_environment()}, not in a unit")
-    if not str(resolve(asked.params["mountpoint"])).isprintable():
+    if not str(resolve(parsed.params["mountpoint"])).isprintable():
         raise UsageError("the mount point of a unit has only characters that can be printed")
-    return asked
+    return parsed
 
 
-def _is_given(asked: Any, parameter: Any) -> bool:
-    source = asked.get_parameter_source(parameter.name)
+def _is_given(mount: Any, parameter: Any) -> bool:
+    source = mount.get_parameter_source(parameter.name)
     return parameter.param_type_name == "option" and source is not None and source.name == "COMMANDLINE"
 
 
-def _overrides(asked: Any) -> dict[str, Any]:
+def _overrides(mount: Any) -> dict[str, Any]:
     """The given options of `mount` that are settings."""
-    names = [option.name for option in asked.command.params if _is_given(asked, option)]
-    given = {name: asked.params[name] for name in names if name in Settings.model_fields}
+    names = [option.name for option in mount.command.params if _is_given(mount, option)]
+    given = {name: mount.params[name] for name in names if name in Settings.model_fields}
     return {name: _word(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 
@@ -163,16 +156,14 @@ def _word(value: object) -> str:
     return str(expanded(value).absolute()) if isinstance(value, Path) else str(value)
 
 
-def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
+def _options(mount: Any, choice: Choice, settings: Settings) -> list[str]:
     """The options of the unit's `mount`: those given, and the store, also if the environment names it."""
     words: list[str] = []
-    for option in asked.command.params:
-        if _is_given(asked, option):
-            value = asked.params[option.name]
+    for option in mount.command.params:
+        if _is_given(mount, option):
+            value, flag = mount.params[option.name], option.opts[0]
             many = value if isinstance(value, (list, tuple)) else [value]
-            words += (
-                [option.opts[0]] if value is True else [word for item in many for word in (option.opts[0], _word(item))]
-            )
+            words += [flag] if value is True else [word for item in many for word in (flag, _word(item))]
     file, is_named = config.file_of(config.environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]
@@ -241,18 +232,17 @@ def _systemctl(*words: str, timeout: float = SYSTEMCTL_SECONDS) -> subprocess.Co
     return None if done.returncode and "connect to bus" in done.stderr else done
 
 
-def _said(*words: str) -> str:
+def _state(*words: str) -> str:
     done = _systemctl(*words)
     return (done.stdout.strip() if done is not None else "") or "unknown"
 
 
 def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None:
-    """Print what was done, and the next command."""
     output.say(f"{path} is {'as it was' if before == after else 'written'}")
     name = shlex.quote(path.name)
     if not is_reloaded:
         output.note("no systemd of this user answers; the unit is ready for when one does")
-    elif _said("is-active", path.name) == "active":
+    elif _state("is-active", path.name) == "active":
         output.say(f"next: systemctl --user restart {name}")
         return
     output.say(f"next: systemctl --user enable --now {name}")
@@ -261,16 +251,8 @@ def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None
 
 def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
     """Note which variables of this shell the unit does not get, and whether others can read its secrets."""
-    by_option = {"S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE"}
-    sources = setting_sources(choice, settings)
-    only_here = [
-        setting.variable
-        for setting in sources
-        if setting.source.startswith("environment") and setting.variable not in by_option
-    ]
     file = unit.service_environment()
-    if only_here:
-        named = ", ".join(only_here)
+    if named := fstab.only_here(choice, settings):
         output.note(f"the unit does not see this shell's {named}: write NAME=value lines to {file}, and `chmod 600` it")
     elif file.exists() and file.stat().st_mode & 0o077:
         output.note(f"others can read {file}; `chmod 600 {shlex.quote(str(file))}`")

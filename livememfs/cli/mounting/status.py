@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, argument, command
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import MountError
@@ -51,13 +51,7 @@ def status(
     choice: Choice,
     mountpoint: Annotated[
         Path | None,
-        typer.Argument(
-            parser=Path,
-            autocompletion=completion.mountpoints,
-            metavar="[MOUNTPOINT]",
-            help="Only this mount.",
-            show_default=False,
-        ),
+        argument(parser=Path, autocompletion=completion.mountpoints, metavar="[MOUNTPOINT]", help="Only this mount."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -65,7 +59,7 @@ def status(
 
     Exits 1 when a mount has a problem.
     """
-    quiet_log(choice.load())
+    choice.quiet()
     statuses = look()
     if mountpoint is not None:
         path = str(resolve(mountpoint))
@@ -105,14 +99,11 @@ def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
     if not statuses:
         output.say("nothing is mounted; `livememfs mount DIRECTORY` mounts")
         return
-    rows = [
-        [
-            entry.mountpoint,
-            entry.state,
-            *([entry.record.store, str(entry.record.pid), entry.record.since] if entry.record else []),
-        ]
-        for entry in statuses
-    ]
+    rows = []
+    for entry in statuses:
+        record = entry.record
+        known = [record.store, str(record.pid), record.since] if record else []
+        rows.append([entry.mountpoint, entry.state, *known])
     output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows)
     for entry in statuses:
         if entry.state in WHAT_TO_DO:

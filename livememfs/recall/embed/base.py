@@ -31,29 +31,23 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's stable name, of `a-z`, `0-9`, `.` and `-`. What gives other vectors has another name."""
-        ...
+        """The model's stable name, of `a-z`, `0-9`, `.` and `-`. A model that gives other vectors has another name."""
 
     @property
     def dim(self) -> int:
         """How long a vector is; 0 while an endpoint has not answered yet."""
-        ...
 
     async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 for each text, in their order. Any text is fine; of a long one the beginning counts.
 
         Raises ModelError.
         """
-        ...
 
     async def question(self, text: str) -> NDArray[np.float32]:
         """The vector, of length 1, that lies near those of passages which answer `text`. Raises ModelError."""
-        ...
 
     async def aclose(self) -> None:
         """Let go of the model. Afterwards every call raises trio.ClosedResourceError."""
-        ...
 
     def statistics(self) -> EmbedStatistics:
         """Counters, cheap."""
-        ...

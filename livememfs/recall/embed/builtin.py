@@ -32,7 +32,7 @@ NAME = "multilingual-e5-small-1"
 QUESTIONS_AT_ONCE = 2
 MOST_PASSAGES_AT_ONCE = 4
 NICENESS = 10
-"""Of the threads for passages: about a tenth of a processor that somebody else wants as well."""
+"""Of the threads for passages: where others want the processor too, these get about a tenth of it."""
 _LOOK_SECONDS = 0.2
 """How often passages at work are asked whether anybody still wants them."""
 
@@ -42,7 +42,7 @@ _QUESTION = "query: "
 
 
 class Builtin:
-    """See `Embedder`."""
+    """See `Embedder`, for the methods too."""
 
     name = NAME
 
@@ -66,7 +66,6 @@ class Builtin:
         return cls(OnnxModel())
 
     async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.passages`."""
         import numpy as np
 
         model = self._opened()
@@ -89,7 +88,6 @@ class Builtin:
         return rows
 
     async def question(self, text: str) -> NDArray[np.float32]:
-        """See `Embedder.question`."""
         model = self._opened()
         row, seconds = await self._counted(lambda: _timed(model, _QUESTION + text), self._asking)
         self._seconds += seconds
@@ -97,7 +95,7 @@ class Builtin:
         return row
 
     async def aclose(self) -> None:
-        """See `Embedder.aclose`. A caller that waits for a text at work still gets its vector."""
+        """A caller that waits for a text at work still gets its vector."""
         self._model = None
         workers, self._workers = self._workers, None
         if workers is not None:
@@ -106,7 +104,6 @@ class Builtin:
         await trio.lowlevel.checkpoint()
 
     def statistics(self) -> EmbedStatistics:
-        """Counters, cheap."""
         return EmbedStatistics(self._texts, self._questions, self._seconds, self._failures)
 
     def _opened(self) -> OnnxModel:
@@ -116,7 +113,7 @@ class Builtin:
 
     async def _counted(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
         """The result of some work in a thread. It is never abandoned: a thread that still computes when the interpreter
-        ends makes the process abort. Whoever gives up waits for the texts at work, a tenth of a second each.
+        ends makes the process abort. A cancelled caller waits for the texts at work, a tenth of a second each.
         """
         try:
             return await trio.to_thread.run_sync(work, limiter=limiter)
@@ -132,8 +129,8 @@ def _step_back() -> None:
 
 
 def _collect(started: Sequence[Future[tuple[NDArray[np.float32], float]]], rows: NDArray[np.float32]) -> None:
-    """Put the vectors into their rows; when this returns or raises, none is at work. Raises trio.Cancelled soon after
-    the caller was cancelled.
+    """Put the vectors into their rows; when this returns or raises, no text is at work any more. Raises trio.Cancelled
+    soon after the caller was cancelled.
     """
     try:
         left = set(started)

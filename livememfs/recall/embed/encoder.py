@@ -5,7 +5,7 @@ Owns which operations there are and how weights are made small. Refuses to run a
 The graph takes one text as `words` (1, tokens, hidden), the vector of each token and that of its place, added; it gives
 `mean` (1, hidden). It takes vectors and not numbers of tokens because the table of all words stays outside, in its
 file: memory holds only the rows that texts really use. It takes one text because the 8-bit products are scaled by the
-largest value around: a text would have another vector in other company, and several at once are no faster.
+largest value around: a text would have another vector beside other texts, and several at once are no faster.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build(weights: Weights) -> bytes:
 
 
 def _layer(graph: _Graph, layer: str, before: str) -> str:
-    """One layer: attention, then two products with a bend between them, each added to what came in."""
+    """One layer: attention, then two products with GELU between them, each added to what came in."""
     hidden = graph.weights.hidden
     three = graph.product(before, [f"{layer}.q.w", f"{layer}.k.w", f"{layer}.v.w"], hidden)
     parts = [f"{layer}.q", f"{layer}.k", f"{layer}.v"]
@@ -101,12 +101,12 @@ class _Graph:
     def fine_product(self, values: str, name: str, columns: int) -> str:
         """The values times one matrix in the 4 bits it came with, where each 32 values have a scale of their own.
 
-        It takes twice the time, and is worth it behind the bend: a few values there are far above all others, and one
-        scale for all of them makes two thirds of the error of the whole encoder.
+        It takes twice the time, and is worth it after GELU: a few values there are far above all others, and one scale
+        for all of them makes two thirds of the error of the whole encoder.
         """
         blocks = self.weights.packed(name, columns)
         halves = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], axis=-1)
-        neighbours = halves[..., ::2] | halves[..., 1::2] << 4  # the runtime has two that follow each other in a byte
+        neighbours = halves[..., ::2] | halves[..., 1::2] << 4  # the runtime wants two neighbours in a byte
         scales = blocks["scale"].astype(np.float32).reshape(-1)
         inputs = [values, self.constant(name, neighbours), self.constant(f"{name}.scale", scales)]
         return self.add(

@@ -1,8 +1,8 @@
 """An embedding model behind an OpenAI-compatible endpoint.
 
-Owns how texts become requests, and the doubts about what comes back: a reply counts when it has one vector for each
-text, all of one length, of finite numbers. Refuses retries, like the client below it, and to put words in front of a
-text that some models want there: only whoever chose the model knows them. Trio thread only.
+Owns how texts become requests, and the check of what comes back: a reply counts when it has one vector for each text,
+all of one length, of finite numbers. Refuses retries, as the client does, and to add the words that some models want
+before a text: only the person who chose the model knows them. Trio thread only.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 BATCH = 32
 """Texts in one request."""
 MAX_CHARS, MAX_TOKENS = 8_000, 2_000
-"""What is sent of a text: no more than most models take, in whatever script it is."""
+"""Of a text so much is sent at most: no more than most models take, whatever its script."""
 
 _NAME_CHARS = 64
 
 
 class EndpointEmbedder:
-    """See `Embedder`.
+    """See `Embedder`, for the methods too.
 
     :base_url: the endpoint up to and including `/v1`
     :api_key:  may be empty
@@ -48,7 +48,7 @@ class EndpointEmbedder:
         self._seconds = 0.0
 
     async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.passages`. Several requests where there are many; the first that fails is raised."""
+        """Several requests where there are many texts; the first failure is raised."""
         import numpy as np
 
         await trio.lowlevel.checkpoint()
@@ -60,21 +60,18 @@ class EndpointEmbedder:
         return np.array(rows, np.float32).reshape(len(rows), self.dim)
 
     async def question(self, text: str) -> NDArray[np.float32]:
-        """See `Embedder.question`."""
         row: NDArray[np.float32]
         [row] = await self._ask([text])
         self._questions += 1
         return row
 
     async def aclose(self) -> None:
-        """See `Embedder.aclose`."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
         await trio.lowlevel.checkpoint()
 
     def statistics(self) -> EmbedStatistics:
-        """Counters, cheap."""
         return EmbedStatistics(self._texts, self._questions, self._seconds, self._failures)
 
     async def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -116,7 +113,7 @@ def _unit_rows(reply: object, count: int) -> NDArray[np.float32]:
     try:
         rows = np.array(list(_vectors(reply, count)), np.float64)
     except (ValueError, OverflowError):
-        raise ModelError("its vectors are not of one length, or hold numbers that are none") from None
+        raise ModelError("its vectors are not of one length, or hold what is no number") from None
     if rows.ndim != 2 or not rows.size:
         raise ModelError("its vectors are empty")
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is found on the next line

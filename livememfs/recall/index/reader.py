@@ -47,11 +47,6 @@ def is_indexed(key: str) -> bool:
     return parsed.kind in ("synthesis", "memory", "observation") or (parsed.kind == "bank" and key.endswith(".md"))
 
 
-def space_of(key: str) -> str:
-    """The space of an object."""
-    return keys.parse(key).space
-
-
 def records_of(stored: StoredObject) -> list[Record]:
     """What can be found in an object; nothing if the reader fails on it: one object must not stop all others."""
     info = stored.info
@@ -65,9 +60,10 @@ def records_of(stored: StoredObject) -> list[Record]:
 def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     """What can be found in an object; `modified` is the time of its version in seconds."""
     parsed = keys.parse(key)
+    of_object = {"ref": key, "key": key, "etag": etag, "space": parsed.space}
     if parsed.kind in _READERS:
         try:
-            record = _READERS[parsed.kind](key, parsed, data, etag)
+            record = _READERS[parsed.kind](key, parsed, data, of_object)
         except NotText:
             return []
         return [record] if record is not None else []
@@ -80,17 +76,14 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     return list(_sections(key, parsed, text, etag, modified))
 
 
-def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
     note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
     if not body:
         return None
     return Record(
-        ref=key,
-        key=key,
-        etag=etag,
+        **of_object,
         kind="live",
-        space=parsed.space,
         type=note.category,
         agent=note.agent,
         title=_first_line(body),
@@ -101,7 +94,7 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | 
     )
 
 
-def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
     collection, _, name = parsed.name.partition("/")
     memory = Memory.parse(data, path=key, collection=collection, name=name)
     body = memory.content.strip()
@@ -111,11 +104,8 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record 
     labels += [("concept", memory.category)] if memory.category else []
     labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
     return Record(
-        ref=key,
-        key=key,
-        etag=etag,
+        **of_object,
         kind=collection,
-        space=parsed.space,
         type=memory.type,
         agent=str(memory.extra.get("agent", "")),
         title=_first_line(body),
@@ -129,7 +119,7 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record 
     )
 
 
-def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+def _observation(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
     """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
     observation = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
     whole = "\n".join(filter(None, (observation.title, observation.subtitle, observation.narrative.strip())))
@@ -137,11 +127,8 @@ def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Re
         return None
     files = dict.fromkeys((*observation.files_modified, *observation.files_read, *files_in(whole)))
     return Record(
-        ref=key,
-        key=key,
-        etag=etag,
+        **of_object,
         kind=keys.OBSERVATIONS,
-        space=parsed.space,
         type=observation.type,
         agent=observation.agent,
         title=_first_line(observation.title or whole),
@@ -152,17 +139,14 @@ def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Re
     )
 
 
-def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
     summary = Summary.parse(data, path=key)
     texts = [getattr(summary, name) for name in SUMMARY_FIELDS if getattr(summary, name)]
     if not texts:
         return None
     return Record(
-        ref=key,
-        key=key,
-        etag=etag,
+        **of_object,
         kind=keys.SESSIONS,
-        space=parsed.space,
         type="summary",
         agent="",
         title=_first_line(summary.request or summary.completed or texts[0]),

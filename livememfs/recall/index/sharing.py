@@ -93,7 +93,11 @@ class Sharing:
     def wants(self, space: str) -> None:
         """Have a space's vectors read, and those written that the bucket lacks."""
         if space not in self._known:
-            self._wanted[space] = None
+            self._want([space])
+
+    def _want(self, spaces: Iterable[str]) -> None:
+        self._wanted.update(dict.fromkeys(spaces))
+        if self._wanted:
             self._loaded = trio.Event() if self._loaded.is_set() else self._loaded
             self._work.set()
 
@@ -105,11 +109,7 @@ class Sharing:
         """Much has to be embedded: read what others have embedded meanwhile, unless that was done just now."""
         if trio.current_time() - self._looked >= LOOK_SECONDS:
             self._looked = trio.current_time()
-            for space in self._known:
-                self._wanted[space] = None
-            if self._wanted:
-                self._loaded = trio.Event() if self._loaded.is_set() else self._loaded
-                self._work.set()
+            self._want(self._known)
 
     def embedded(self, meanings: Iterable[bytes]) -> None:
         """These were computed here."""

@@ -26,8 +26,8 @@ MANY = 16
 """For so many notes of one step, the notes around them are read by one query for each span of time."""
 CROWDED = 50
 """That pays while there are no more notes than this around each of them."""
-OF_RECORDS = (("piece", "record"), ("label", "record"), ("named", "record"), ("link", "record"))
-"""The tables whose rows belong to a record, with the column that says to which."""
+OF_RECORDS = ("piece", "label", "named", "link")
+"""The tables whose rows belong to a record; the column `record` says to which."""
 _THERE = "SELECT 1 FROM named n WHERE n.space = l.space AND n.name = l.target"
 
 
@@ -65,8 +65,9 @@ class RecordTable(KeptVectors):
         rows = self._db.execute("SELECT id, space, kind, created FROM record WHERE key = ?", (key,)).fetchall()
         for record, *_ in rows:
             self._db.execute("INSERT INTO gone SELECT number, ? FROM piece WHERE record = ?", (step, record))
-            for table, column in (*OF_RECORDS, ("record", "id")):
-                self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (record,))
+            for table in OF_RECORDS:
+                self._db.execute(f"DELETE FROM {table} WHERE record = ?", (record,))
+            self._db.execute("DELETE FROM record WHERE id = ?", (record,))
         return {(space, kind, created) for _, space, kind, created in rows}
 
     def _add(self, record: Record, step: int) -> None:
@@ -101,7 +102,7 @@ class RecordTable(KeptVectors):
             touched = self._stored({number for place in live for number in sittings.touched(place)})
         else:
             for space, created in live:
-                around = (*self.beside(space, "live", created, NEIGHBOURS + 1), *self._at_once(space, created))
+                around = (*self.beside(space, created, NEIGHBOURS + 1), *self._at_once(space, created))
                 touched.update({note.id: note for note in around})
         new = self._db.execute("SELECT * FROM record WHERE id IN (SELECT record FROM piece WHERE meaning = x'')")
         touched.update({stored.id: stored for stored in map(_stored, new.fetchall())})
@@ -200,7 +201,7 @@ class RecordTable(KeptVectors):
             if stored.id in live and sittings is not None:
                 around = [known[other] for other in beside[stored.id]]
             elif stored.id in live:
-                around = self.beside(stored.record.space, "live", stored.record.created, NEIGHBOURS)
+                around = self.beside(stored.record.space, stored.record.created, NEIGHBOURS)
             yield piece_of(number, stored.record, part, [note.record for note in around if note.id != stored.id])
 
     def pieces(self, numbers: Sequence[int]) -> list[Piece]:
@@ -213,14 +214,14 @@ class RecordTable(KeptVectors):
             self._put_state("text", str(step))
             self._db.execute("DELETE FROM gone WHERE changed <= ?", (step,))
 
-    def beside(self, space: str, kind: str, created: int, count: int) -> list[Stored]:
-        """The records of one kind around a moment, `count` to each side, in the order of time."""
+    def beside(self, space: str, created: int, count: int) -> list[Stored]:
+        """The notes around a moment, `count` to each side, in the order of time."""
         around: list[Stored] = []
         for sign, order in (("<", "DESC"), (">=", "ASC")):
             rows = self._db.execute(
-                f"SELECT * FROM record WHERE space = ? AND kind = ? AND created {sign} ? AND created BETWEEN ? AND ?"
-                f" ORDER BY created {order}, id {order} LIMIT ?",
-                (space, kind, created, created - SITTING_SECONDS, created + SITTING_SECONDS, count + (sign == ">=")),
+                f"SELECT * FROM record WHERE space = ? AND kind = 'live' AND created {sign} ?"
+                f" AND created BETWEEN ? AND ? ORDER BY created {order}, id {order} LIMIT ?",
+                (space, created, created - SITTING_SECONDS, created + SITTING_SECONDS, count + (sign == ">=")),
             ).fetchall()
             around += [_stored(row) for row in rows]
         return sorted(around, key=lambda stored: (stored.record.created, stored.id))
@@ -256,7 +257,7 @@ class RecordTable(KeptVectors):
         return {number: stored.record for number, stored in self._stored(ids).items()}
 
     def called(self, refs: Sequence[str]) -> dict[str, Stored]:
-        """Records by their `ref`; a memory that ends also by what it would be without its end."""
+        """Records by their `ref`; a memory that ends also by the `ref` that it would have without its end."""
         known: dict[str, Stored] = {}
         for ref in refs:
             low = f"{ref.removesuffix('.md')}{UNTIL}"
@@ -268,7 +269,7 @@ class RecordTable(KeptVectors):
         return known
 
     def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
-        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
+        """The records of a space that name one of these files exactly, newest first; of very many, the last ones."""
         ids: set[int] = set()
         for name in files:  # one by one: the index has the rows of one value in their order
             rows = self._db.execute(
@@ -349,7 +350,7 @@ class RecordTable(KeptVectors):
         return {name: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for name, table in names.items()}
 
     def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
-        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+        """The links from and to these records, where the other record exists and fits a filter; each way the newest."""
         fits, values = _clauses(where)
         links: list[Linked] = []
         for ours, theirs, forward in (("link l", "named n", True), ("named n", "link l", False)):
@@ -369,12 +370,9 @@ class RecordTable(KeptVectors):
         for (verdict,) in self._db.execute("PRAGMA integrity_check(10)"):
             if verdict != "ok":
                 report(verdict)
-        for table, column in OF_RECORDS:
-            rows = self._db.execute(
-                f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.{column})"
-            )
-            count = rows.fetchone()[0]
-            if count:
+        for table in OF_RECORDS:
+            orphans = f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)"
+            if count := self._db.execute(orphans).fetchone()[0]:
                 report(f"{count} rows of {table} belong to no record")
 
 

@@ -51,6 +51,9 @@ class Vectors:
         self._eight = Rows(dim, folder)
         self._prior = prior
         self._count = self._used = self._measured = 0
+        self._bits = np.zeros((-(-dim // 64), 0), np.uint64)
+        self._length = np.zeros(0, np.float32)
+        self._numbers = np.zeros(0, np.int64)
         self._sum = np.zeros(dim, np.float64)
         self._mean = np.zeros(dim, np.float32)
         self._encodings = 0
@@ -58,32 +61,23 @@ class Vectors:
         self._allocate(max(1_024, expected))
 
     def _allocate(self, rows: int) -> None:
-        def grown(old: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-            new = np.zeros(shape, dtype)
-            if old is not None:
-                new[..., : self._used] = old[..., : self._used]
+        def grown(old: NDArray[Any]) -> NDArray[Any]:
+            new = np.zeros((*old.shape[:-1], rows), old.dtype)
+            new[..., : self._used] = old[..., : self._used]
             return new
 
-        words = -(-self.dim // 64)
-        fresh = not hasattr(self, "_numbers")
-        self._bits: NDArray[np.uint64] = grown(None if fresh else self._bits, (words, rows), np.uint64)
-        self._length: Floats = grown(None if fresh else self._length, (rows,), np.float32)
+        self._bits, self._length = grown(self._bits), grown(self._length)
         self._eight.reserve(rows, self._used)
-        self._numbers: NDArray[np.int64] = grown(None if fresh else self._numbers, (rows,), np.int64)
+        self._numbers = grown(self._numbers)
 
     def __len__(self) -> int:
         return self._count
 
     def numbers(self) -> list[int]:
         """The pieces that have a vector here."""
-        pieces: list[int] = self._numbers[self._rows()].tolist()
+        numbers = self._numbers[: self._used]
+        pieces: list[int] = numbers[numbers > 0].tolist()
         return pieces
-
-    def __contains__(self, number: int) -> bool:
-        return len(self._rows_of([number])) > 0
-
-    def _rows(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._numbers[: self._used])
 
     def _rows_of(self, numbers: Sequence[int]) -> NDArray[np.intp]:
         """The rows of some pieces: looked for, since a table of them would take more room than the bits."""
@@ -109,7 +103,7 @@ class Vectors:
         if not more:
             self._encode(start, end)
         if not more and self._count > self._measured * GROWN:
-            self._measure()
+            self.settle()
 
     def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything there is, as facts and arrays, for `Vectors.again`."""
@@ -142,10 +136,6 @@ class Vectors:
             vectors._eight.let_go()
             start += len(rows)
         return vectors
-
-    def settle(self) -> None:
-        """Have everything found that was put in with more to come."""
-        self._measure()
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
@@ -219,9 +209,10 @@ class Vectors:
     def expect(self, prior: Floats) -> None:
         """Take note of the mean of any texts, to which that of few texts is drawn."""
         self._prior = prior
-        self._measure()
+        self.settle()
 
-    def _measure(self) -> None:
+    def settle(self) -> None:
+        """Take the mean again, and have everything found that was put in with more to come."""
         self._measured = max(self._count, 1)
         total, weight = self._sum, self._count
         if self._prior is not None:
@@ -243,7 +234,7 @@ class Vectors:
         self._eight.array[: len(rows)] = self._eight.array[rows]
         self._numbers[: len(rows)] = self._numbers[rows]
         self._used = len(rows)
-        self._measure()
+        self.settle()
 
 
 def _bits_of(vectors: Floats) -> NDArray[np.uint64]:

@@ -68,12 +68,9 @@ def spelt_out(text: str) -> str:
     return " ".join(part for name in names for part in _CAMEL.split(name) if len(part) > 1)
 
 
-def analyser(language: Language) -> tantivy.TextAnalyzer:
-    """The analyser of one language, as the text index registers it."""
-    return _analyser(language, stops=True, stems=True)
-
-
-def _analyser(language: Language, *, stops: bool, stems: bool) -> tantivy.TextAnalyzer:
+@cache
+def analyser(language: Language, *, stops: bool = True, stems: bool = True) -> tantivy.TextAnalyzer:
+    """The analyser of one language. The text index registers the one that leaves out stop words and takes stems."""
     import tantivy  # here: a mount on which nobody searches need not load it
 
     builder = (
@@ -89,27 +86,17 @@ def _analyser(language: Language, *, stops: bool, stems: bool) -> tantivy.TextAn
     return builder.build()
 
 
-@cache
-def _cached(language: Language) -> tantivy.TextAnalyzer:
-    return analyser(language)
-
-
 def terms(text: str, language: Language) -> list[str]:
     """The terms of a text in their order, as they stand in the index. Without stop words; repeated ones stay."""
-    return list(_cached(language).analyze(text.encode(errors="ignore").decode()))
+    return list(analyser(language).analyze(text.encode(errors="ignore").decode()))
 
 
 def placed(text: str, language: Language) -> list[tuple[int, str]]:
     """The terms of a text with their places: stop words are in no index, and leave a gap where they stood."""
     text = text.encode(errors="ignore").decode()
-    plain, stemmed = _bare(language, stems=False).analyze(text), _bare(language, stems=True).analyze(text)
+    plain, stemmed = (analyser(language, stops=False, stems=stems).analyze(text) for stems in (False, True))
     stop = STOP_WORDS[language]
     return [(place, term) for place, (word, term) in enumerate(zip(plain, stemmed, strict=True)) if word not in stop]
-
-
-@cache
-def _bare(language: Language, *, stems: bool) -> tantivy.TextAnalyzer:
-    return _analyser(language, stops=False, stems=stems)
 
 
 def content_words(text: str) -> Iterator[str]:

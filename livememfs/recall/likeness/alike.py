@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.likeness.estimate import likeness
 
 if TYPE_CHECKING:
     from livememfs.recall.index.engine import Engine
-    from livememfs.recall.index.exchanged import Restriction
     from livememfs.recall.index.vectors import Floats
     from livememfs.recall.service import Recall
 
@@ -53,22 +53,16 @@ async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple
 
 
 class _Look:
-    """One look, in its threads."""
+    """The search for the candidates of one text; each method runs in a worker thread."""
 
     def __init__(self, index: Engine, space: str, collection: str, text: str) -> None:
-        self._index, self._space, self._collection, self._text = index, space, collection, text
+        self._index, self._text = index, text
+        self._where = Restriction(fields=(("space", (space,)), ("kind", (collection,))))
         self._ids: list[int] = []
-
-    def _where(self) -> Restriction:
-        from livememfs.recall.index.exchanged import Restriction
-
-        return Restriction(fields=(("space", (self._space,)), ("kind", (self._collection,))))
 
     def by_words(self) -> Floats | None:
         """Take the memories that share words with the text; its vector, if a memory with the same text has one."""
-        from livememfs.recall.index.exchanged import TextQuery
-
-        hits, _ = self._index.text(TextQuery(self._text), self._where(), CANDIDATES)
+        hits, _ = self._index.text(TextQuery(self._text), self._where, CANDIDATES)
         self._take([number for number, _ in hits])
         same = [number for number, record in self._index.records(self._ids).items() if record.text == self._text]
         return next(iter(self._index.vectors_of(same).values()), None)
@@ -76,7 +70,7 @@ class _Look:
     def compared(self, vector: Floats | None) -> list[Alike]:
         """All candidates, judged."""
         if vector is not None:
-            self._take([number for number, _ in self._index.near(vector, self._where(), CANDIDATES)])
+            self._take([number for number, _ in self._index.near(vector, self._where, CANDIDATES)])
         near = self._cosines(vector)
         return [
             Alike(record.key, record.text, likeness(self._text, record.text, near.get(number)), near.get(number))
@@ -90,14 +84,10 @@ class _Look:
         """The cosines of the candidates' vectors with this one, all relative to the mean of any texts."""
         import numpy as np
 
-        prior = self._index.prior
-
-        def centred(of: Floats) -> Floats:
-            moved = of - prior if prior is not None and len(prior) == len(of) else of
-            return np.asarray(moved / max(float(np.linalg.norm(moved)), 1e-6), np.float32)
+        from livememfs.recall.likeness.sameness import centred
 
         if vector is None:
             return {}
-        mine = centred(vector)
         theirs = {number: row for number, row in self._index.vectors_of(self._ids).items() if len(row) == len(vector)}
-        return {number: float(mine @ centred(row)) for number, row in theirs.items()}
+        mine, *rows = centred(np.stack([vector, *theirs.values()]), self._index.prior)
+        return {number: float(mine @ row) for number, row in zip(theirs, rows, strict=True)}

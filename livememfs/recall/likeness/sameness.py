@@ -21,8 +21,18 @@ ROWS = 160
 """Room for what is usual: what a session was told last, and what one turn tells."""
 
 
+def centred(vectors: Floats, prior: Floats | None) -> Floats:
+    """Rows of length 1 relative to `prior`, the mean of any texts, again of length 1. Where that mean is unknown or of
+    another length, the rows stay as they are.
+    """
+    if prior is None or len(prior) != vectors.shape[1]:
+        return np.asarray(vectors, np.float32)
+    moved = vectors - prior
+    return np.asarray(moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6), np.float32)
+
+
 class Sameness:
-    """See `Same`. `prior` is the mean of any texts by the model, `alike` the threshold."""
+    """See `Same`, for the methods too. `prior` is the mean of any texts by the model, `alike` the threshold."""
 
     def __init__(self, prior: Floats | None, alike: float) -> None:
         self._prior, self._alike = prior, alike
@@ -30,24 +40,22 @@ class Sameness:
         self._shown: dict[int, _Shown] = {}
 
     def show(self, others: Sequence[Candidate]) -> None:
-        """See `Same`."""
         self._words.show(others)
         by_length: dict[int, list[Candidate]] = {}
         for other in others:
             if other.vector is not None:
                 by_length.setdefault(len(other.vector), []).append(other)
         for length, candidates in by_length.items():
-            rows = self._centred(np.stack([other.vector for other in candidates]))
+            rows = centred(np.stack([other.vector for other in candidates]), self._prior)
             self._shown.setdefault(length, _Shown(length)).add(candidates, rows)
 
     def __call__(self, candidate: Candidate) -> bool:
-        """See `Same`."""
         if self._words(candidate):
             return True
         shown = self._shown.get(len(candidate.vector)) if candidate.vector is not None else None
         if shown is None:
             return False
-        near = shown.rows[: len(shown.texts)] @ self._centred(candidate.vector[None, :])[0]
+        near = shown.rows[: len(shown.texts)] @ centred(candidate.vector[None, :], self._prior)[0]
         return any(
             shown.texts[at].id != candidate.id and self._are_alike(candidate, shown.texts[at], float(near[at]))
             for at in np.flatnonzero(near > LOOK)
@@ -55,14 +63,6 @@ class Sameness:
 
     def _are_alike(self, candidate: Candidate, other: Candidate, near: float) -> bool:
         return near > self._alike or likeness(candidate.text, other.text, near) > self._alike
-
-    def _centred(self, vectors: Floats) -> Floats:
-        """Relative to what any text looks like, of length 1."""
-        if self._prior is None or len(self._prior) != vectors.shape[1]:
-            return np.asarray(vectors, np.float32)
-        centred = vectors - self._prior
-        lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-        return np.asarray(centred / np.maximum(lengths, 1e-6), np.float32)
 
 
 class _Shown:

@@ -1,5 +1,5 @@
-"""Words in PostgreSQL: which pieces have the words of a question, and how well (BM25), with the meaning that `Lexical`
-gives to words, phrases and what must not be there.
+"""Words in PostgreSQL: which pieces have the words of a question, and how well (BM25). Words, phrases and what must not
+be there mean the same as in `Lexical`.
 
 Owns nothing: reads what `postings` keeps. A phrase is looked for among the pieces that have all its words. Any thread.
 """
@@ -48,7 +48,7 @@ class _Question:
 
 
 def search(db: Db, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
-    """Pieces that have the words, best first, and what one would score that had them all."""
+    """Pieces that have the words, with their scores, best first; and the score of a piece that had all of them."""
     question = _read(asked)
     figures, ids = counts(db, question.terms())
     ceiling = max(
@@ -76,23 +76,23 @@ def _read(asked: TextQuery) -> _Question:
 
 def _matching(db: Db, question: _Question, figures: Counts, lists: dict[Term, Postings]) -> Scored:
     """All pieces that match the words and phrases, before the filters."""
-    found: Scored | None = None
+    matching: Scored | None = None
     wanted = [(language, word) for language, words in question.words.items() for word in words]
     if wanted:
-        found = _summed(_scored(term, figures, lists) for term in wanted if term in lists)
+        matching = _summed(_scored(term, figures, lists) for term in wanted if term in lists)
     for phrase in question.phrases:
-        scored = _phrase(db, phrase, figures, lists, found)
-        if found is None:
-            found = scored
+        scored = _phrase(db, phrase, figures, lists, matching)
+        if matching is None:
+            matching = scored
         else:
-            both, first, second = np.intersect1d(found[0], scored[0], assume_unique=True, return_indices=True)
-            found = both, found[1][first] + scored[1][second]
-    found = found or NOTHING
+            both, first, second = np.intersect1d(matching[0], scored[0], assume_unique=True, return_indices=True)
+            matching = both, matching[1][first] + scored[1][second]
+    matching = matching or NOTHING
     for phrase in question.without:
-        unwanted = _phrase(db, phrase, figures, lists, found)[0]
-        kept = ~np.isin(found[0], unwanted, assume_unique=True)
-        found = found[0][kept], found[1][kept]
-    return found
+        unwanted = _phrase(db, phrase, figures, lists, matching)[0]
+        kept = ~np.isin(matching[0], unwanted, assume_unique=True)
+        matching = matching[0][kept], matching[1][kept]
+    return matching
 
 
 def _scored(term: Term, figures: Counts, lists: dict[Term, Postings]) -> Scored:
@@ -185,7 +185,7 @@ def _like(words: Sequence[tuple[int, str]]) -> str:
 
 
 def _best(db: Db, matching: Scored, where: Restriction, rest: Restriction, limit: int) -> list[tuple[int, float]]:
-    """The best of those that fit; `rest`: what of the filter the spaces do not say."""
+    """The best of those that fit. `rest`: the filter without its spaces, which all of `matching` fit already."""
     if rest.numbers is not None:
         matching = _only(matching, np.asarray(rest.numbers, np.int64))
         rest = replace(rest, numbers=None)

@@ -2,15 +2,15 @@
 
 Owns every connection and every transaction. A connection that broke while it was idle is replaced without a message,
 since a server may be restarted at any time; for that reason all work that `run` does must be safe to do twice. Raises
-no exception of the driver but Unavailable, NoSpace, TimedOut or Damaged, none of them with a password. Any thread; a
-connection belongs to one thread at a time.
+Unavailable, NoSpace, TimedOut or Damaged in place of the driver's exceptions; none of them shows a password. Any
+thread; a connection belongs to one thread at a time.
 """
 
 from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -60,7 +60,7 @@ class DatabaseConnections:
         self._prepared = False
 
     def open(self) -> None:
-        """Connect and prepare now, so that opening an index raises what is wrong with it."""
+        """Connect and prepare now: a fault is then raised when the index is opened, and not by the first question."""
         self.run(lambda db: db.pgconn.status)
 
     def run(self, work: Callable[[Db], T], *, writes: bool = False) -> T:
@@ -73,18 +73,13 @@ class DatabaseConnections:
                 if not self._prepared and self._prepare is not None:
                     self._prepare(db)
                     self._prepared = True
-                result = self._exclusive(db, work) if writes else work(db)
+                return self._exclusive(db, work) if writes else work(db)
             except psycopg.Error as error:
                 lost = db.closed or db.broken
+                if attempt == TRIES or not self._may_help(error, lost=lost, used=used):
+                    raise self._translated(error) from None  # the driver's own words are in the text
+            finally:
                 self._give(db)
-                if attempt < TRIES and self._may_help(error, lost=lost, used=used):
-                    continue
-                raise self._translated(error) from None  # the driver's own words are in the text
-            except BaseException:
-                self._give(db)
-                raise
-            self._give(db)
-            return result
         raise AssertionError
 
     def _exclusive(self, db: Db, work: Callable[[Db], T]) -> T:
@@ -162,14 +157,25 @@ class DatabaseConnections:
         return Damaged(f"the index at {self.where} refuses: {text}")
 
 
+def number_of(db: Db, query: str, *values: Any) -> int:
+    """The one number that a query gives; 0 where it gives no row."""
+    row = db.execute(query, values).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def faults(db: Db, checks: Iterable[tuple[str, str]]) -> list[str]:
+    """What is wrong, in words: of each pair of a query that counts and a sentence, the sentence where it counts any."""
+    return [sentence.format(number) for query, sentence in checks if (number := number_of(db, query))]
+
+
 def lock(db: Db, name: str) -> None:
-    """Wait until nobody else has the lock of this name, and have it until the transaction ends."""
+    """Wait for the lock of this name, take it, and hold it until the transaction ends."""
     number = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
     db.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
 
 
 def place_of(url: str) -> str:
-    """The database that a URL means, without user and password. SettingsError: it is not such a URL."""
+    """The database of a URL, without user and password. Raises SettingsError for a URL of anything else."""
     try:
         parts = conninfo_to_dict(url) if urlsplit(url).scheme in SCHEMES else {}
     except (psycopg.Error, ValueError):
@@ -182,7 +188,7 @@ def place_of(url: str) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """Parts of a URL that nobody may read."""
+    """The parts of a URL that no message may show."""
     password = str(conninfo_to_dict(url).get("password") or "")
     written = urlsplit(url).password or ""
     return [text for text in {url, password, written, unquote(written)} if text]

@@ -23,7 +23,7 @@ from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import NEIGHBOURS, Place, Sittings, windows
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
-from livememfs.recall.postgres.connection import DatabaseConnections, Db, Unavailable
+from livememfs.recall.postgres.connection import DatabaseConnections, Db, Unavailable, faults, lock, number_of
 from livememfs.recall.postgres.postings import PostedPiece
 
 log = structlog.get_logger("livememfs.recall")
@@ -36,10 +36,10 @@ class Postgres(Engine):
     """The index of one bucket in a database.
 
     :url:    postgresql://user:password@host/database
-    :model:  names the vectors that count; those of others are kept aside
+    :model:  the model whose vectors are searched; vectors of other models are kept, and not looked at
     :bucket: what the bucket is called: the same on every machine that is to share the index
 
-    Opening raises SettingsError, Unavailable. For the methods see `Engine`.
+    Opening raises SettingsError, Unavailable. For the methods see `Engine`; each may raise Unavailable, TimedOut.
     """
 
     def __init__(self, url: str, model: str, bucket: str) -> None:
@@ -59,7 +59,7 @@ class Postgres(Engine):
         schema.prepare(db, self.bucket)
         if meaning.model_of(db, self.model) is None:
             with db.transaction():
-                schema.lock_index(db, self.bucket)
+                lock(db, schema.schema_of(self.bucket))
                 meaning.register(db, self.model)
 
     def close(self) -> None:
@@ -72,9 +72,7 @@ class Postgres(Engine):
         return self._connections.run(lambda db: records.objects(db, prefix))
 
     def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
-        """Forget objects and take others in; found by their words when this returns. An object that is there with the
-        same etag is left as it is. Unavailable, TimedOut, NoSpace, Damaged.
-        """
+        """An object that is there with the same etag is left as it is."""
         went, came = sorted({records.clean(key) for key in gone}), list(read)
         self._connections.run(lambda db: _apply(db, went, came), writes=True)
 
@@ -86,9 +84,7 @@ class Postgres(Engine):
         return self._connections.run(work)
 
     def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
-        """Take in vectors, of length 1, by the meanings of their texts; found when this returns. Of two vectors for one
-        meaning the first stays. Unavailable, TimedOut, NoSpace, Damaged.
-        """
+        """Of two vectors for one meaning the first stays."""
 
         def work(db: Db) -> bool:
             model = meaning.register(db, self.model)
@@ -99,7 +95,7 @@ class Postgres(Engine):
             self._make_graphs()
 
     def _make_graphs(self) -> None:
-        """Have large spaces searched faster. The search works without graphs: a failure is logged once, and no more."""
+        """Make large spaces faster to search. After a failure no graph is tried again: the search works without."""
         try:
             self._connections.run(lambda db: meaning.make_graphs(db, meaning.register(db, self.model)), writes=True)
         except LiveMemError as error:
@@ -112,7 +108,6 @@ class Postgres(Engine):
         return model.prior if model is not None else None
 
     def expect(self, prior: Floats) -> None:
-        """Keep the mean of any texts. Unavailable, TimedOut, NoSpace, Damaged."""
         self._connections.run(
             lambda db: meaning.expect(db, meaning.register(db, self.model), np.asarray(prior)), writes=True
         )
@@ -153,7 +148,7 @@ class Postgres(Engine):
         return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
 
     def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
-        """Take note of how often memories were used, by space and id. This mount's own knowledge, not the team's."""
+        """Only this mount weighs memories by this: the database does not know of it."""
         self._uses = {**self._uses, **uses}
 
     def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
@@ -170,7 +165,7 @@ class Postgres(Engine):
         def work(db: Db) -> IndexStatistics:
             tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept", "links": "link"}
             tables["lost_links"] = "link l WHERE NOT EXISTS (SELECT 1 FROM named n WHERE n.name = l.target)"
-            counts = {name: _count(db, f"SELECT count(*) FROM {table}") for name, table in tables.items()}
+            counts = {name: number_of(db, f"SELECT count(*) FROM {table}") for name, table in tables.items()}
             return IndexStatistics(**counts, embedded=meaning.embedded(db, self.model), rebuilt=(), redone=0)
 
         if time.monotonic() >= self._silent_until:
@@ -179,11 +174,6 @@ class Postgres(Engine):
             except (Unavailable, TimedOut):
                 self._silent_until = time.monotonic() + SILENT_SECONDS
         return self._figures
-
-
-def _count(db: Db, query: str) -> int:
-    row = db.execute(query).fetchone()
-    return int(row[0]) if row is not None else 0
 
 
 # --- one change ---------------------------------------------------------------------------------------------------
@@ -211,9 +201,9 @@ def _place(record: Record) -> Place | None:
 def _touch(
     db: Db, places: set[Place], new: dict[int, Record], old: list[PostedPiece]
 ) -> tuple[list[PostedPiece], list[int]]:
-    """Bring up to date what is new and what stands beside a note that came or went.
+    """Bring up to date the new records, and the notes beside a note that came or went.
 
-    The documents that are others than before (what they were goes to `old`), and the pieces that mean something else.
+    Returns the documents that have changed, whose former ones are added to `old`; and the pieces with a new meaning.
     """
     sittings = _sittings(db, places)
     touched = {record for place in places for record in sittings.touched(place)} | set(new)
@@ -286,18 +276,15 @@ def _write_pieces(db: Db, documents: dict[int, tuple[bytes, PostedPiece]], meani
 
 
 def _verify(db: Db) -> list[str]:
-    faults: list[str] = []
+    checks = [
+        (
+            f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)",
+            f"{{}} rows of {table} belong to no record",
+        )
+        for table in ("piece", "label", "named", "link")
+    ]
+    records_alone = "SELECT count(*) FROM record r WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.key = r.key)"
+    checks.append((records_alone, "{} records belong to no object"))
     with db.transaction():
         db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for table in ("piece", "label", "named", "link"):
-            count = _count(
-                db, f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)"
-            )
-            if count:
-                faults.append(f"{count} rows of {table} belong to no record")
-        count = _count(
-            db, "SELECT count(*) FROM record r WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.key = r.key)"
-        )
-        if count:
-            faults.append(f"{count} records belong to no object")
-        return [*faults, *postings.check(db), *meaning.check(db)]
+        return [*faults(db, checks), *postings.check(db), *meaning.check(db)]

@@ -17,7 +17,7 @@ from psycopg import sql
 from livememfs.recall.index.exchanged import Restriction
 from livememfs.recall.index.prior import WEIGHT
 from livememfs.recall.index.vectors import Floats
-from livememfs.recall.postgres.connection import Db
+from livememfs.recall.postgres.connection import Db, faults, number_of
 from livememfs.recall.postgres.records import clauses, clean, columns
 
 INDEXED_FROM = 50_000
@@ -26,7 +26,7 @@ RESCORED = 1_000
 """Vectors that the graph hands on."""
 _EF_SEARCH = 400
 _MOST_DIMENSIONS = 4_000
-"""Of what pgvector makes a graph of."""
+"""pgvector makes no graph of longer vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,10 @@ def register(db: Db, name: str) -> StoredModel:
 
 
 def expect(db: Db, model: StoredModel, prior: Floats) -> None:
-    """Keep the mean of any texts, and have the vectors relative to it: only so does the graph know them apart.
+    """Keep the mean of any texts, and store the vectors relative to it: without that they all point much the same way,
+    and the graph cannot tell them apart.
 
-    Of two that two mounts have computed the first stays, since all vectors are written anew for another one.
+    Where another mount has computed nearly the same mean, that one stays: a change rewrites every vector.
     """
     prior = np.asarray(prior, np.float32)
     if model.prior is not None and len(model.prior) == len(prior) and np.allclose(model.prior, prior, atol=1e-3):
@@ -102,10 +103,10 @@ def expect(db: Db, model: StoredModel, prior: Floats) -> None:
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def take(db: Db, model: StoredModel, meanings: Sequence[bytes], vectors: Floats) -> list[int]:
-    """Keep vectors by the meanings of their texts; the first one of a meaning counts. The pieces that have them now."""
+def take(db: Db, model: StoredModel, meanings: Sequence[bytes], vectors: Floats) -> None:
+    """Keep vectors by the meanings of their texts. A meaning that has a vector keeps it."""
     if not len(meanings):
-        return []
+        return
     if model.dim is None:
         db.execute("UPDATE model SET dim = %s WHERE id = %s", (vectors.shape[1], model.id))
     rows = sorted(dict(zip(meanings, map(literal, vectors), strict=True)).items())
@@ -114,14 +115,12 @@ def take(db: Db, model: StoredModel, meanings: Sequence[bytes], vectors: Floats)
         " ON CONFLICT DO NOTHING",
         (model.id, *columns(rows, 2)),
     )
-    placed = db.execute("SELECT number FROM piece WHERE meaning = ANY(%b)", (list(meanings),)).fetchall()
-    numbers = [row[0] for row in placed]
-    place(db, numbers)
-    return numbers
+    pieces = db.execute("SELECT number FROM piece WHERE meaning = ANY(%b)", (list(meanings),)).fetchall()
+    place(db, [row[0] for row in pieces])
 
 
 def place(db: Db, numbers: Sequence[int]) -> None:
-    """Have pieces found by the vectors of what they mean now. One that has none yet keeps the one it had, and waits."""
+    """Have pieces found by the vectors of their meanings. Where a meaning has none yet, the old vector stays."""
     db.execute("DELETE FROM waiting WHERE number = ANY(%s)", (list(numbers),))
     db.execute(
         "INSERT INTO waiting SELECT m.id, p.number FROM model m CROSS JOIN piece p WHERE p.number = ANY(%s)"
@@ -154,7 +153,7 @@ def _place(db: Db, model: StoredModel, numbers: Sequence[int]) -> None:
 
 
 def remove(db: Db, numbers: Sequence[int]) -> None:
-    """Forget the vectors of pieces that go; what they were made of keeps its own."""
+    """Forget the vectors of pieces that are removed. Those of their texts stay in `kept`: a text may come back."""
     db.execute("DELETE FROM waiting WHERE number = ANY(%s)", (list(numbers),))
     _remove(db, numbers, None)
 
@@ -235,7 +234,7 @@ _COSINE = "(-(n.at <#> {asked}) - {dot}) / greatest(n.at <-> {mean}, 1e-6)"
 
 
 def _filter(where: Restriction) -> tuple[str, list[Any]]:
-    """A filter about `p`; nothing when all fits."""
+    """A filter in SQL, about a piece `p`; empty where every piece fits."""
     if where == Restriction():
         return "", []
     condition, values = clauses(replace(where, numbers=None), "p")
@@ -249,11 +248,8 @@ def _few(db: Db, space: _Space, where: Restriction) -> bool:
     condition, values = _filter(where)
     if not condition:
         return False
-    row = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM piece p WHERE p.space = %s AND {condition} LIMIT %s) few",
-        (space.id, *values, INDEXED_FROM),
-    ).fetchone()
-    return row is not None and row[0] < INDEXED_FROM
+    pieces = f"SELECT count(*) FROM (SELECT 1 FROM piece p WHERE p.space = %s AND {condition} LIMIT %s) few"
+    return number_of(db, pieces, space.id, *values, INDEXED_FROM) < INDEXED_FROM
 
 
 def _scanned(
@@ -274,11 +270,11 @@ def _scanned(
 
 
 def _searched(db: Db, model: StoredModel, space: _Space, where: Restriction, limit: int) -> list[tuple[int, float]]:
-    """By the graph, for as many as may be the best, and exactly among those."""
+    """Take candidates from the graph, and score those exactly."""
     condition, values = _filter(where)
     asked = literal(space.asked)
     cosine = _COSINE.format(asked="%s::halfvec", dot="%s", mean="%s::halfvec")
-    # Asked of one vector after the other, so that the graph is read no further than it has to be.
+    # A subquery is tested for one vector after the other: so the graph is read no further than it has to be.
     fits = f" AND (SELECT {condition} FROM piece p WHERE p.number = n.number)" if condition else ""
     # Numbers, not parameters: a graph of a part of the table is only used for what is known to be in that part.
     graph = (
@@ -313,8 +309,7 @@ def vectors_of(db: Db, name: str, ids: Sequence[int]) -> dict[int, Floats]:
 
 def check(db: Db) -> list[str]:
     """What is wrong with the vectors, in words."""
-    faults: list[str] = []
-    for query, fault in (
+    return faults(db, (
         ("SELECT count(*) FROM near n WHERE NOT EXISTS (SELECT 1 FROM piece p WHERE p.number = n.number)",
          "{} vectors belong to no piece"),
         ("SELECT count(*) FROM (SELECT model, space, count(*) AS n FROM near GROUP BY 1, 2) n FULL JOIN mean m"
@@ -324,11 +319,7 @@ def check(db: Db) -> list[str]:
          " (SELECT 1 FROM kept v WHERE v.model = m.id AND v.meaning = p.meaning)) l FULL JOIN waiting w"
          " USING (model, number) WHERE l.number IS NULL OR w.number IS NULL OR w.model IS NULL OR l.model IS NULL",
          "{} pieces lack a vector and nobody knows, or the other way round"),
-    ):  # fmt: skip
-        row = db.execute(query).fetchone()
-        if row is not None and row[0]:
-            faults.append(fault.format(row[0]))
-    return faults
+    ))  # fmt: skip
 
 
 def literal(vector: Floats) -> str:
@@ -342,7 +333,6 @@ def _floats(data: bytes | None) -> Floats | None:
 
 def embedded(db: Db, name: str) -> int:
     """Pieces that are found by meaning."""
-    row = db.execute(
-        "SELECT coalesce(sum(count), 0) FROM mean m JOIN model o ON o.id = m.model WHERE o.name = %s", (name,)
-    ).fetchone()
-    return int(row[0]) if row is not None else 0
+    return number_of(
+        db, "SELECT coalesce(sum(count), 0) FROM mean m JOIN model o ON o.id = m.model WHERE o.name = %s", name
+    )

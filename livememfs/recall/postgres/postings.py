@@ -2,8 +2,8 @@
 
 Owns the tables `term`, `posting`, `said` and `total`, and what they say of a `piece`. The pieces that have a term are
 packed in blocks of 1,024 numbers, five bytes each, by space: a row for each would take twenty times the room, and a
-common term as many rows as there are pieces. What is asked reads the blocks of its terms and scores them here, as
-tantivy does, to the rounding of lengths. Writing needs a transaction in which nobody else writes. Any thread.
+common term as many rows as there are pieces. A question reads the blocks of its terms and scores them here as tantivy
+does, down to how lengths are rounded. Writing needs a transaction in which nobody else writes. Any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from livememfs.recall.index.exchanged import TEXT_WEIGHT, Piece
 from livememfs.recall.index.record import digest
 from livememfs.recall.index.words import Language, placed, spelt_out
-from livememfs.recall.postgres.connection import Db
+from livememfs.recall.postgres.connection import Db, faults
 from livememfs.recall.postgres.records import columns
 
 BLOCK = 1_024
@@ -27,6 +27,7 @@ BLOCK = 1_024
 HELD = np.dtype([("at", "<u2"), ("tf", "<u2"), ("norm", "u1")])
 """A piece in a block: its place there, how often it has the term, and its rounded length."""
 MOST = 65_535
+"""What two bytes hold."""
 K1, B = 1.2, 0.75
 Term = tuple[Language, str]
 Key = tuple[int, int, int]
@@ -89,12 +90,12 @@ def read(number: int, space: int, language: Language, words: str, beside: str) -
 
 
 def known_by(piece: Piece) -> bytes:
-    """The digest by which a document is told from the one before it."""
+    """The digest that tells whether the document of a piece has changed."""
     return digest(f"{piece.language}\0{piece.text}\0{piece.context}")
 
 
 GAP = "_"
-"""Stands for what is in no index; no term has this character."""
+"""Stands in the place of a word that is in no index, such as a stop word; no term has this character."""
 
 
 def _sequence(text: str, language: Language) -> str:
@@ -110,7 +111,7 @@ def _sequence(text: str, language: Language) -> str:
 
 
 def documents(db: Db, numbers: Sequence[int]) -> list[PostedPiece]:
-    """What the index has of some pieces, of those it has."""
+    """The documents of some pieces, of those that have one."""
     rows = db.execute(
         "SELECT p.number, p.space, p.language, s.words, s.beside FROM piece p JOIN said s ON s.number = p.number"
         " WHERE p.number = ANY(%s)",
@@ -224,7 +225,7 @@ class Counts:
         return float(np.log(1 + (max(self.pieces, 1) - count + 0.5) / (count + 0.5)))
 
     def scores(self, weight: float, language: Language, tf: NDArray[Any], norms: NDArray[Any]) -> NDArray[np.float64]:
-        """BM25 of pieces that have something of this weight so often."""
+        """BM25 of pieces: `tf` says how often each has a term of this weight, `norms` how long it is."""
         mean = max(self.tokens.get(language, 0) / max(self.pieces, 1), 1e-9)
         drag = K1 * (1 - B + B * LENGTHS / mean)
         scores: NDArray[np.float64] = weight * (K1 + 1) * tf / (tf + drag[norms])
@@ -241,7 +242,7 @@ class Postings:
 
 
 def counts(db: Db, terms: Iterable[Term]) -> tuple[Counts, dict[Term, int]]:
-    """The figures for some terms, and the numbers of those that there are."""
+    """The figures that the scores of some terms need, and the numbers of the terms that exist."""
     rows = db.execute(
         "SELECT '', language, pieces, tokens FROM total UNION ALL"
         " SELECT t.word, t.language, t.id, t.found FROM term t JOIN unnest(%s::text[], %s::text[]) u(language, word)"
@@ -280,44 +281,25 @@ def _joined(blocks: Sequence[tuple[int, bytes]]) -> Postings:
 
 def check(db: Db) -> list[str]:
     """What is wrong with the text index, in words."""
-    faults: list[str] = []
+    wrong: list[str] = []
     pieces = np.array(db.execute("SELECT number, terms FROM piece ORDER BY number").fetchall(), np.int64).reshape(-1, 2)
     rows = db.cursor(binary=True).execute("SELECT block, held FROM posting").fetchall()
     indexed, often = np.unique(_joined(rows).numbers, return_counts=True)
     extra = len(np.setdiff1d(indexed, pieces[:, 0]))
     if extra:
-        faults.append(f"{extra} pieces of the text index belong to no record")
+        wrong.append(f"{extra} pieces of the text index belong to no record")
     counted = dict(zip(indexed.tolist(), often.tolist(), strict=True))
     partial = sum(counted.get(number, 0) != kinds for number, kinds in pieces.tolist())
     if partial:
-        faults.append(f"{partial} pieces are not in the text index, or not whole")
-    lacking = _number(
-        db,
-        "SELECT count(*) FROM piece p FULL JOIN said s USING (number)"
-        " WHERE %s AND (p.record IS NULL OR s.words IS NULL)",
-        True,
-    )
-    if lacking:
-        faults.append(f"{lacking} pieces lack their words, or words their piece")
-    wrong = _number(
-        db,
-        "SELECT count(*) FROM term t LEFT JOIN (SELECT term, sum(length(held)) / %s AS n FROM posting GROUP BY term) p"
-        " ON p.term = t.id WHERE coalesce(p.n, 0) <> t.found",
-        HELD.itemsize,
-    )
-    if wrong:
-        faults.append(f"{wrong} terms are counted wrongly")
-    if _number(
-        db,
-        "SELECT count(*) FROM (SELECT language, count(*) AS n, sum(length) AS m FROM piece GROUP BY language) p"
-        " FULL JOIN total t USING (language) WHERE (coalesce(p.n, 0), coalesce(p.m, 0))"
-        " <> (coalesce(t.pieces, 0), coalesce(t.tokens, 0)) AND %s",
-        True,
-    ):
-        faults.append("the text index counts other texts than there are")
-    return faults
-
-
-def _number(db: Db, query: str, value: Any) -> int:
-    row = db.execute(query, (value,)).fetchone()
-    return int(row[0]) if row else 0
+        wrong.append(f"{partial} pieces are not in the text index, or not whole")
+    return wrong + faults(db, (
+        ("SELECT count(*) FROM piece p FULL JOIN said s USING (number) WHERE p.record IS NULL OR s.words IS NULL",
+         "{} pieces lack their words, or words their piece"),
+        ("SELECT count(*) FROM term t LEFT JOIN (SELECT term, sum(length(held)) AS bytes FROM posting GROUP BY term) p"
+         f" ON p.term = t.id WHERE coalesce(p.bytes, 0) <> t.found * {HELD.itemsize}",
+         "{} terms are counted wrongly"),
+        ("SELECT count(*) FROM (SELECT language, count(*) AS n, sum(length) AS m FROM piece GROUP BY language) p"
+         " FULL JOIN total t USING (language) WHERE (coalesce(p.n, 0), coalesce(p.m, 0))"
+         " <> (coalesce(t.pieces, 0), coalesce(t.tokens, 0))",
+         "the text index counts other texts than there are"),
+    ))  # fmt: skip

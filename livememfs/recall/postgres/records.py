@@ -59,7 +59,7 @@ def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
 
 
 def unread(db: Db, read: Iterable[Read], gone: Sequence[str]) -> list[Read]:
-    """Of the objects that were read, those that are not there in that version already; the last of each key."""
+    """The objects that the index does not have in this version yet; of several with one key, the last."""
     wanted = {clean(item[0]): item for item in read}
     rows = db.execute("SELECT key, etag FROM object WHERE key = ANY(%s)", (list(wanted),)).fetchall()
     known = {key: etag for key, etag in rows if key not in gone}
@@ -67,7 +67,7 @@ def unread(db: Db, read: Iterable[Read], gone: Sequence[str]) -> list[Read]:
 
 
 def forget(db: Db, keys: Sequence[str]) -> tuple[list[int], set[Place]]:
-    """Take out the records of objects, and the objects. The pieces they had, and where notes are missing now."""
+    """Take out objects and their records. Returns the numbers of their pieces, and the places of their notes."""
     rows = db.execute("SELECT id, space, kind, created FROM record WHERE key = ANY(%s)", (list(keys),)).fetchall()
     ids = [row[0] for row in rows]
     numbers = [row[0] for row in db.execute("SELECT number FROM piece WHERE record = ANY(%s)", (ids,))]
@@ -79,9 +79,9 @@ def forget(db: Db, keys: Sequence[str]) -> tuple[list[int], set[Place]]:
 
 
 def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
-    """Put in objects with their records and empty pieces. The records by their new numbers."""
-    records = [record for _, _, _, found in read for record in found]
-    ids = _numbers(db, "record", "id", len(records))
+    """Put in objects with their records and empty pieces. Returns the records by their new numbers."""
+    added = [record for *_, records in read for record in records]
+    numbered = dict(zip(_numbers(db, "record", "id", len(added)), added, strict=True))
     db.execute(
         "INSERT INTO object SELECT * FROM unnest(%s::text[], %s::text[])",
         ([clean(key) for key, *_ in read], [clean(etag) for _, etag, *_ in read]),
@@ -90,16 +90,16 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
         "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, importance, updated, channel, body)"
         " FROM STDIN"
     ) as copy:
-        for number, record in zip(ids, records, strict=True):
+        for number, record in numbered.items():
             copy.write_row(_row(number, record))
     with db.cursor().copy("COPY label FROM STDIN") as copy:
-        for number, record in zip(ids, records, strict=True):
+        for number, record in numbered.items():
             for field, value in record.labels:
                 copy.write_row((number, clean(f"{field}:{value.casefold()}")))
-    _add_links(db, {number: record for number, record in zip(ids, records, strict=True) if record.memory_id})
-    _add_pieces(db, dict(zip(ids, records, strict=True)))
-    _note_spelling(db, records)
-    return dict(zip(ids, records, strict=True))
+    _add_links(db, {number: record for number, record in numbered.items() if record.memory_id})
+    _add_pieces(db, numbered)
+    _note_spelling(db, numbered.values())
+    return numbered
 
 
 def _add_links(db: Db, memories: Mapping[int, Record]) -> None:
@@ -200,7 +200,7 @@ def bodies(db: Db, ids: Sequence[int]) -> dict[int, Record]:
 
 
 def called(db: Db, refs: Sequence[str]) -> dict[str, Stored]:
-    """Records by their `ref`; a memory that ends also by what it would be without its end."""
+    """Records by their `ref`; a memory that ends also by the `ref` that it would have without its end."""
     low = [clean(f"{ref.removesuffix('.md')}{UNTIL}") for ref in refs]
     rows = db.execute(
         "SELECT n.at, r.id, r.body FROM unnest(%b::bytea[]) WITH ORDINALITY n(name, at)"
@@ -213,7 +213,7 @@ def called(db: Db, refs: Sequence[str]) -> dict[str, Stored]:
 
 
 def naming(db: Db, space: str, files: Sequence[str], limit: int) -> list[Stored]:
-    """The records of a space that name one of these files just so, newest first."""
+    """The records of a space that name one of these files exactly, newest first."""
     rows = db.execute(
         "SELECT r.id, r.body FROM record r WHERE r.space = %s AND r.id IN (SELECT l.record FROM label l"
         " WHERE l.told = ANY(%s)) ORDER BY r.created DESC, r.id DESC LIMIT %s",
@@ -249,7 +249,7 @@ def fitting(db: Db, where: Restriction, files: Sequence[str] = (), not_files: Se
 
 
 def linked(db: Db, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
-    """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+    """The links from and to these records, where the other record exists and fits a filter; each way the newest."""
     fits, values = clauses(where, "r")
     links: list[Linked] = []
     for ours, theirs, forward in (("l.record", "n.record", True), ("n.record", "l.record", False)):
@@ -292,7 +292,7 @@ def foremost(db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mappi
 def _used(
     db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mapping[tuple[str, str], Use]
 ) -> dict[int, tuple[float, int]]:
-    """What those weigh that were used, of which the database knows nothing, as far as they matter."""
+    """The weights of the memories that were used, of those that matter: the database knows nothing of their use."""
     keys = {f"{space}/{folder}/{name}": use for (space, name), use in uses.items() for folder in COLLECTIONS}
     rows = db.execute(
         "SELECT id, key, importance, updated FROM record r WHERE r.space = ANY(%s) AND r.type <> %s AND"
@@ -327,18 +327,18 @@ def unembedded(db: Db, model: int, limit: int) -> list[PieceText]:
         " WHERE w.model = %s ORDER BY w.number DESC LIMIT %s",
         (SITTING_SECONDS, model, limit),
     )
-    found: dict[bytes, PieceText] = {}
+    texts: dict[bytes, PieceText] = {}
     for meaning, part, body, before in rows:
         text = text_of(record_of(body), part, record_of(before) if before is not None else None)
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
-        found[meaning] = PieceText(text.own, text.around, meaning)
-    return list(found.values())
+        texts[meaning] = PieceText(text.own, text.around, meaning)
+    return list(texts.values())
 
 
 def clauses(
     where: Restriction, of: Literal["p", "r"], files: Sequence[str] = (), not_files: Sequence[str] = ()
 ) -> tuple[str, list[Any]]:
-    """A filter in SQL, about a piece `p` or a record `r`; the records of listed pieces fit."""
+    """A filter in SQL, about a piece `p` or a record `r`. Where it lists pieces, their records fit."""
     parts, values = ["true"], list[Any]()
     record = "p.record" if of == "p" else "r.id"
     for wanted, pairs in ((True, where.fields), (False, where.without)):

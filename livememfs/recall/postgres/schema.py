@@ -1,8 +1,8 @@
 """The tables of one bucket's index in the database: what each column means, and which version they are of.
 
-Owns one PostgreSQL schema for each bucket, named after it. So the indexes of several buckets share a database without a
-column for it in every key, may be granted to different users, and one of them goes with a single command. Refuses the
-tables of another version, an old pgvector, and a database that cannot hold every text. Blocking; any thread.
+Owns one PostgreSQL schema for each bucket, named after it: several buckets can share a database, no key needs a column
+for the bucket, each index can be granted to other users, and one is dropped by a single command. Refuses the tables of
+another version, an old pgvector, and a database that cannot hold every text. Blocking; any thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from livememfs.errors import SettingsError
 from livememfs.recall.postgres.connection import DatabaseConnections, Db, lock
 
 VERSION = "3"
-"""Also a new one when the same object would be read or analysed otherwise: its etag alone does not tell."""
+"""Raised for other tables, and when the same object would be read or analysed differently: its etag does not tell."""
 OLDEST_VECTOR = (0, 8)
 OLDEST_SERVER = 150_000
 _CREATING = "livememfs schema"
@@ -104,13 +104,8 @@ def schema_of(bucket: str) -> str:
     return f"livememfs_{blake2b(bucket.encode(errors='replace'), digest_size=8).hexdigest()}"
 
 
-def lock_index(db: Db, bucket: str) -> None:
-    """Have the index of a bucket for oneself until the transaction ends, as every writer does."""
-    lock(db, schema_of(bucket))
-
-
 def prepare(db: Db, bucket: str) -> None:
-    """Have the tables there. SettingsError: this database, or what is in it, cannot be used."""
+    """Make the tables where there are none. SettingsError: the database, or what is in it, cannot be used."""
     schema = schema_of(bucket)
     if not _there(db, schema):
         with db.transaction():

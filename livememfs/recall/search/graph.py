@@ -49,7 +49,7 @@ def walk(index: Engine, seeds: Mapping[int, float], where: Restriction, fits: Fi
         visited |= best.keys()
         reached += [(record, piece, score) for record, (score, piece) in best.items()]
         edge = {record: score for record, (score, _) in best.items()}
-    return sorted(reached, key=lambda one: (-one[2], -one[0]))
+    return sorted(reached, key=lambda hit: (-hit[2], -hit[0]))
 
 
 def seeds_of(hits: Iterable[tuple[Brief, float]]) -> dict[int, float]:
@@ -62,9 +62,9 @@ def seeds_of(hits: Iterable[tuple[Brief, float]]) -> dict[int, float]:
     for brief, score in hits:
         if score > best.get(brief.id, (0.0, brief))[0]:
             best[brief.id] = score, brief
-    order = sorted(best.items(), key=lambda one: (-one[1][0], -one[0]))[:SEEDS]
+    order = sorted(best.items(), key=lambda hit: (-hit[1][0], -hit[0]))[:SEEDS]
     top = order[0][1][0] if order else 0.0
-    near = {record: found for record, found in order if found[0] >= NEAR * top}
+    near = {record: (score, brief) for record, (score, brief) in order if score >= NEAR * top}
     if not any(brief.kind in COLLECTIONS for _, brief in near.values()):
         return {}
     return {record: score / top for record, (score, _) in near.items()}

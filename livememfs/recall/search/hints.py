@@ -46,7 +46,7 @@ _SEVERAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What was heard.
+    """What a question hints at.
 
     :author:  folded; empty unless exactly one of those who wrote here is named
     :several: whether the question asks for several things, which stand in several places then
@@ -72,13 +72,13 @@ class Hints:
 
 
 def hints_in(text: str, agents: Iterable[str]) -> Hints:
-    """The hints in a question, `agents` being everybody who wrote what may be found."""
+    """The hints in a question. `agents`: the names of all who wrote what may be found."""
     folded = fold(text)
     named = [agent for agent in map(fold, agents) if agent and _stands_in(agent, folded)]
     months = frozenset(
-        (int(found["year"]) if found["year"] else None, _MONTH[found["month"]], _day(found["day"] or found["other"]))
-        for found in _WHEN.finditer(folded)
-        if found["month"] not in ("may", "mars", "mai") or found["year"] or found["day"] or _after_in(folded, found)
+        (int(match["year"]) if match["year"] else None, _MONTH[match["month"]], _day(match["day"] or match["other"]))
+        for match in _WHEN.finditer(folded)
+        if match["month"] not in ("may", "mars", "mai") or match["year"] or match["day"] or _after_in(folded, match)
     )
     types = frozenset(name for name, pattern in _TYPE.items() if pattern.search(folded))
     return Hints(named[0] if len(set(named)) == 1 else "", types, months, _SEVERAL.search(folded) is not None)
@@ -93,6 +93,6 @@ def _day(text: str | None) -> int | None:
     return int(text) if text and 1 <= int(text) <= 31 else None
 
 
-def _after_in(text: str, found: re.Match[str]) -> bool:
-    """Whether a word that is a month only sometimes stands where one does."""
-    return text[: found.start()].rstrip().rpartition(" ")[2] in ("in", "en", "since", "depuis", "last", "until", "de")
+def _after_in(text: str, match: re.Match[str]) -> bool:
+    """Whether a word that may be a month (`may`, `mars`) stands behind a word such as `in`, as a month does."""
+    return text[: match.start()].rstrip().rpartition(" ")[2] in ("in", "en", "since", "depuis", "last", "until", "de")

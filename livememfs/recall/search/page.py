@@ -31,48 +31,49 @@ _BLANKS = re.compile(r"\s+")
 
 
 def page(
-    query: Query, found: RankedHit, paths: Sequence[str], *, budget: int = DEFAULT_BUDGET, notes: Sequence[str] = ()
+    query: Query, answer: RankedHit, paths: Sequence[str], *, budget: int = DEFAULT_BUDGET, notes: Sequence[str] = ()
 ) -> str:
     """The page; `paths` are where each hit can be read. It says what it costs, and what was left out for that."""
     title = _title(query)
-    remarks = [*notes, *found.remarks, *query.doubts]
+    remarks = [*notes, *answer.remarks, *query.doubts]
     shown: list[str] = []
     spent = sum(map(tokens, (HEAD, title, *remarks, END))) + 60
-    for rank, (hit, path) in enumerate(zip(found.hits, paths, strict=True), 1):
+    for rank, (hit, path) in enumerate(zip(answer.hits, paths, strict=True), 1):
         entry = _entry(rank, hit, path, query)
         if shown and spent + tokens(entry) > budget:
             break
         shown.append(entry)
         spent += tokens(entry)
-    left = len(found.hits) - len(shown)
-    head = [f"# {title}", "", _summary(found, len(shown), left, budget), f"Read as: {query.describe()}."]
+    left = len(answer.hits) - len(shown)
+    head = [f"# {title}", "", _summary(answer, len(shown), left, budget), f"Read as: {query.describe()}."]
     body = fenced("\n".join([*head, *(f"Note: {_line(remark)}." for remark in remarks), "", *shown]))
     return body.replace(_COST, str(tokens(body)), 1)
 
 
-def explanation(query: Query, found: RankedHit, paths: Sequence[str], *, notes: Sequence[str] = ()) -> str:
+def explanation(query: Query, answer: RankedHit, paths: Sequence[str], *, notes: Sequence[str] = ()) -> str:
     """Why the answer is in this order: the rank of each hit in each list that has it."""
-    lists = list(dict.fromkeys(name for hit in found.hits for name in hit.reasons))
+    lists = list(dict.fromkeys(name for hit in answer.hits for name in hit.reasons))
     rows = [f"| rank | score | {''.join(f'{name} | ' for name in lists)}record |", "|---" * (len(lists) + 3) + "|"]
-    for rank, (hit, path) in enumerate(zip(found.hits, paths, strict=True), 1):
+    for rank, (hit, path) in enumerate(zip(answer.hits, paths, strict=True), 1):
         ranks = "".join(f"{hit.reasons.get(name, '')} | " for name in lists)
-        rows.append(f"| {rank} | {hit.score:.4f} | {ranks}{_cell(f'[{_line(hit.record.title)}](<{path}>)')} |")
+        link = f"[{_line(hit.record.title)}](<{path}>)".replace("|", "\\|")
+        rows.append(f"| {rank} | {hit.score:.4f} | {ranks}{link} |")
     head = [
         f"# {_title(query)}",
         "",
         f"Read as: {query.describe()}.",
-        *(f"Note: {_line(remark)}." for remark in (*notes, *found.remarks, *query.doubts)),
-        f"{found.strategy} search, {found.candidates} candidates, {len(found.hits)} shown.",
+        *(f"Note: {_line(remark)}." for remark in (*notes, *answer.remarks, *query.doubts)),
+        f"{answer.strategy} search, {answer.candidates} candidates, {len(answer.hits)} shown.",
         "",
     ]
-    return fenced("\n".join([*head, *(rows if found.hits else ["Nothing found."])]))
+    return fenced("\n".join([*head, *(rows if answer.hits else ["Nothing found."])]))
 
 
-def _summary(found: RankedHit, shown: int, left: int, budget: int) -> str:
-    if not found.hits:
+def _summary(answer: RankedHit, shown: int, left: int, budget: int) -> str:
+    if not answer.hits:
         return f"Nothing found (~{_COST} tokens)."
     more = f", {left} more left out to stay under {budget}" if left else ""
-    return f"{shown} {'record' if shown == 1 else 'records'}, {found.strategy} search (~{_COST} tokens{more})."
+    return f"{shown} {'record' if shown == 1 else 'records'}, {answer.strategy} search (~{_COST} tokens{more})."
 
 
 def _entry(rank: int, hit: Hit, path: str, query: Query) -> str:
@@ -102,23 +103,18 @@ def snippet(record: Record, piece: int, query: Query, size: int = SNIPPET) -> st
 def slug(record: Record, size: int = 48) -> str:
     """A few words of a title that every shell can type."""
     words = re.findall(r"[a-z0-9]+", fold(record.title))
-    found = ""
+    name = ""
     for word in words:
-        if found and len(found) + len(word) >= size:
+        if name and len(name) + len(word) >= size:
             break
-        found = f"{found}-{word}" if found else word[:size]
-    return found or "record"
+        name = f"{name}-{word}" if name else word[:size]
+    return name or "record"
 
 
 def _title(query: Query) -> str:
     """The question, or the beginning of one that is a page itself."""
     text = _line(query.typed or query.describe())
     return text if len(text) <= SNIPPET else f"{text[:SNIPPET].rstrip()}…"
-
-
-def _cell(text: str) -> str:
-    """As one cell of a table."""
-    return text.replace("|", "\\|")
 
 
 def _line(text: str) -> str:

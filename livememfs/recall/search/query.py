@@ -111,11 +111,11 @@ class Query:
 
     def wanted(self, key: str) -> tuple[str, ...]:
         """The values of which a hit must have one; empty when the key was not used."""
-        return self._values(key, negative=False)
+        return next((item.values for item in self.filters if item.field == key and not item.negative), ())
 
     def unwanted(self, key: str) -> tuple[str, ...]:
         """The values of which a hit must have none."""
-        return self._values(key, negative=True)
+        return next((item.values for item in self.filters if item.field == key and item.negative), ())
 
     @property
     def is_filter_only(self) -> bool:
@@ -160,10 +160,6 @@ class Query:
         if self.text and not (self.words or self.phrases):
             parts.append(f"text: {_shown(self.text, _MAX_LINE)}")
         return "; ".join([*parts, *self._conditions()]) or "everything"
-
-    def _values(self, key: str, *, negative: bool) -> tuple[str, ...]:
-        found = (item.values for item in self.filters if item.field == key and item.negative == negative)
-        return next(found, ())
 
     def _conditions(self) -> tuple[str, ...]:
         """Each thing a hit must fulfil, in plain words."""
@@ -386,9 +382,9 @@ class _Reading:
         if not (value.isascii() and value.isdigit()):
             return "is no number"
         # Python refuses to convert thousands of digits; five are more than enough to be too many.
-        asked = int(value.lstrip("0")[:5] or "0")
-        limit = min(max(asked, 1), MAX_LIMIT)
-        if limit != asked:
+        typed = int(value.lstrip("0")[:5] or "0")
+        limit = min(max(typed, 1), MAX_LIMIT)
+        if limit != typed:
             self._doubt(f"limit:{_shown(value)} is not from 1 to {MAX_LIMIT}: taken as {limit}")
         self._limits.append(limit)
         return ""
@@ -434,12 +430,8 @@ class _Reading:
 def _cleaned(text: str) -> str:
     """NFC, single blanks, and nothing that cannot be seen."""
     # Dropping comes first: what stood on both sides of a dropped character may compose.
-    seen = (" " if character.isspace() else character for character in text if _is_seen(character))
+    seen = (" " if c.isspace() else c for c in text if c.isprintable() or c.isspace())
     return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
-
-
-def _is_seen(character: str) -> bool:
-    return character.isprintable() or character.isspace()
 
 
 def _unquoted(text: str) -> str:

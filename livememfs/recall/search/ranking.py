@@ -8,11 +8,10 @@ with the others by reciprocal ranks. Refuses to generate and to read the bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import count
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal
 
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.exchanged import Restriction, TextQuery
@@ -25,7 +24,6 @@ from livememfs.recall.search.hints import Hints, hints_in
 from livememfs.recall.search.query import Filter, Query
 from livememfs.recall.search.telling import share_of_names, share_of_words
 
-T = TypeVar("T")
 Strategy = Literal["strict", "words", "semantic", "hybrid"]
 
 DEFAULT_LIMIT = 10
@@ -140,20 +138,21 @@ def search(
         return RankedHit((), "strict", remarks=("nobody and nothing here fits the filters",))
     if query.is_filter_only:
         return _by_filters(index, query, where, limit)
-    found, remarks = _with_phrases(index, query, question, where, spaces, ranking or Ranking(), limit)
-    _read(index, found[:limit])
-    hits = [Hit(one.record, one.piece, one.score, one.reasons) for one in found[:limit] if one.record is not None]
+    ranked, remarks = _with_phrases(index, query, question, where, spaces, ranking or Ranking(), limit)
+    best = ranked[:limit]
+    _read(index, best)
+    hits = [Hit(hit.record, hit.piece, hit.score, hit.reasons) for hit in best if hit.record is not None]
     strategy: Strategy = "words" if question is None else "hybrid" if query.is_filtered else "semantic"
     if query.is_filtered and len(hits) < limit:
         hits += _completed(index, where, query, hits, limit)
-    return RankedHit(tuple(hits), strategy, len(found), remarks)
+    return RankedHit(tuple(hits), strategy, len(ranked), remarks)
 
 
 def _by_filters(index: Engine, query: Query, where: Restriction, limit: int) -> RankedHit:
     """The newest that fit: there are no words to rank by."""
     unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
-    fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
-    hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
+    fitting = [stored for stored in index.strict(where, limit + len(unwanted)) if stored.id not in unwanted]
+    hits = [Hit(stored.record, 0, 0.0, {"date": rank}) for rank, stored in enumerate(fitting[:limit], 1)]
     return RankedHit(tuple(hits), "strict", len(hits))
 
 
@@ -169,15 +168,15 @@ def _with_phrases(
     """What has the query's phrases; then what fits its other words, with a remark. A question that quotes a title wants
     an answer; somebody who typed nothing but the quote wants that alone.
     """
-    found = _ranked(index, query, question, where, spaces, ranking)
+    ranked = _ranked(index, query, question, where, spaces, ranking)
     quoted = fold(" ".join(query.phrases))
     has_other_words = any(fold(word) not in quoted for word in query.words)
-    if not query.phrases or len(found) >= limit or (found and not has_other_words):
-        return found, ()
-    remark = f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words"
-    known = {one.brief.id for one in found}
+    if not query.phrases or len(ranked) >= limit or (ranked and not has_other_words):
+        return ranked, ()
+    remark = f"{len(ranked) or 'none'} of them {'has' if len(ranked) == 1 else 'have'} the phrase; then by the words"
+    known = {candidate.brief.id for candidate in ranked}
     others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
-    return found + [one for one in others if one.brief.id not in known], (remark,)
+    return ranked + [candidate for candidate in others if candidate.brief.id not in known], (remark,)
 
 
 def fitting_best(
@@ -193,12 +192,12 @@ def fitting_best(
     candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
     ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
     best: list[_Candidate] = []
-    for one in _ranked(index, Query(text=text), question, where, spaces, ranking):
-        if left[one.brief.kind] > 0:
-            left[one.brief.kind] -= 1
-            best.append(one)
+    for candidate in _ranked(index, Query(text=text), question, where, spaces, ranking):
+        if left[candidate.brief.kind] > 0:
+            left[candidate.brief.kind] -= 1
+            best.append(candidate)
     _read(index, best)
-    return [(one.brief.id, one.record, one.score) for one in best if one.record is not None]
+    return [(hit.brief.id, hit.record, hit.score) for hit in best if hit.record is not None]
 
 
 def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
@@ -206,31 +205,24 @@ def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[H
     if query.phrases or query.without:
         return []
     known = {hit.record.ref for hit in hits}
-    others = [one.record for one in index.strict(where, limit + len(known)) if one.record.ref not in known]
-    return [Hit(record, 0, 0.0, {"date": rank}) for rank, record in _numbered(others[: limit - len(hits)])]
+    newest = [stored.record for stored in index.strict(where, limit + len(known))]
+    others = [record for record in newest if record.ref not in known]
+    return [Hit(record, 0, 0.0, {"date": rank}) for rank, record in enumerate(others[: limit - len(hits)], 1)]
 
 
 # --- what may be found --------------------------------------------------------------------------------------------
 
 
-class _Condition(NamedTuple):
-    """What a field of the index must have, or must not have."""
-
-    field: str
-    values: tuple[str, ...]
-    negative: bool = False
-
-
 def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restriction | None:
     """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
-    asked = query.wanted("space")
-    named = tuple(space for space in spaces if not asked or space in asked)
-    conditions = [_Condition("space", tuple(space for space in named if space not in query.unwanted("space")))]
+    wanted_spaces = query.wanted("space")
+    named = tuple(space for space in spaces if not wanted_spaces or space in wanted_spaces)
+    conditions = [Filter("space", tuple(space for space in named if space not in query.unwanted("space")))]
     conditions += [known for item in query.filters if (known := _as_indexed(index, item, named)) is not None]
-    wanted = tuple((field, values) for field, values, negative in conditions if not negative)
+    wanted = tuple((item.field, item.values) for item in conditions if not item.negative)
     if not all(values for _, values in wanted):
         return None
-    unwanted = tuple((field, values) for field, values, negative in conditions if negative and values)
+    unwanted = tuple((item.field, item.values) for item in conditions if item.negative and item.values)
     where = Restriction(fields=wanted, without=unwanted, after=_seconds(query.after), before=_seconds(query.before))
     files, not_files = query.wanted("file"), query.unwanted("file")
     if not (files or not_files):
@@ -239,16 +231,18 @@ def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restricti
     return replace(where, numbers=numbers) if numbers else None
 
 
-def _as_indexed(index: Engine, item: Filter, spaces: Sequence[str]) -> _Condition | None:
-    """A filter as the index knows it; None for one that is no field of it, or that lets everything through."""
+def _as_indexed(index: Engine, item: Filter, spaces: Sequence[str]) -> Filter | None:
+    """A filter by a field of the index, with the index's own values; None where there is no such field, or where the
+    filter lets everything through.
+    """
     match item.field:
         case "type" | "agent" as field:
-            return _Condition(field, _as_written(index, field, item.values, spaces), item.negative)
+            return Filter(field, _as_written(index, field, item.values, spaces), item.negative)
         case "tag" | "concept" | "subject" as field:
-            return _Condition("label", tuple(f"{field}:{value.casefold()}" for value in item.values), item.negative)
+            return Filter("label", tuple(f"{field}:{value.casefold()}" for value in item.values), item.negative)
         case "in" if "all" not in item.values:
             kinds = tuple(kind for value in item.values for kind in _KINDS.get(value, (value,)))
-            return _Condition("kind", kinds, item.negative)
+            return Filter("kind", kinds, item.negative)
     return None
 
 
@@ -268,20 +262,19 @@ def _seconds(moment: datetime | None) -> int | None:
 def _ranked(
     index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
 ) -> list[_Candidate]:
-    asked = TextQuery(query.text, query.phrases, query.without)
-    words, ceiling = index.text(asked, where, ranking.candidates)
+    words, ceiling = index.text(TextQuery(query.text, query.phrases, query.without), where, ranking.candidates)
     meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
     meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.briefs(list({number for number, _ in (*words, *meant)}))
     hints = hints_in(query.text, index.spelt("agent", spaces))
     several = hints.several and ranking.several
-    found: dict[int, _Candidate] = {}
-    _add(found, known, words, "words", 1 / max(ceiling, 1e-9))
-    _add(found, known, meant, "meaning", ranking.meaning)
-    for candidate in found.values():
+    by_record: dict[int, _Candidate] = {}
+    _add(by_record, known, words, "words", 1 / max(ceiling, 1e-9))
+    _add(by_record, known, meant, "meaning", ranking.meaning)
+    for candidate in by_record.values():
         candidate.score *= _factor(candidate.brief, hints, ranking)
-    merged = sorted(found.values(), key=_Candidate.order)
+    merged = sorted(by_record.values(), key=_Candidate.order)
     _read(index, merged[: ranking.read])
     _weigh_by_text(merged, ranking.names, ranking.length if several else 0.0)
     if several:
@@ -300,28 +293,26 @@ def _linked(
     index: Engine, merged: Sequence[_Candidate], seeds: Mapping[int, float], reached: Sequence[tuple[int, int, float]]
 ) -> list[_Candidate]:
     """The list of what is linked, best first, with what it was reached from; empty when nothing was."""
-    found = {one.brief.id: one for one in merged}
-    known = index.briefs([piece for record, piece, _ in reached if record not in found]) if reached else {}
-    found |= {brief.id: _Candidate(brief, part) for part, brief in known.values()}
+    by_record = {candidate.brief.id: candidate for candidate in merged}
+    known = index.briefs([piece for record, piece, _ in reached if record not in by_record]) if reached else {}
+    by_record |= {brief.id: _Candidate(brief, part) for part, brief in known.values()}
     scores = {**seeds, **{record: score for record, _, score in reached}} if reached else {}
     order = sorted(scores, key=lambda record: (-scores[record], record not in seeds, -record))
-    return [found[record] for record in order if record in found]
+    return [by_record[record] for record in order if record in by_record]
 
 
 def _read(index: Engine, candidates: Sequence[_Candidate]) -> None:
     """Have the records of some candidates; what has gone meanwhile stays without."""
-    missing = [one for one in candidates if one.record is None]
-    records = index.records([one.brief.id for one in missing]) if missing else {}
-    for one in missing:
-        one.record = records.get(one.brief.id)
+    missing = [candidate for candidate in candidates if candidate.record is None]
+    records = index.records([candidate.brief.id for candidate in missing]) if missing else {}
+    for candidate in missing:
+        candidate.record = records.get(candidate.brief.id)
 
 
 def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
     """The pieces that have any of the words that a hit must not have."""
-    found: set[int] = set()
-    for words in query.without:
-        found |= {number for number, _ in index.text(TextQuery("", (words,)), where, MOST_UNWANTED)[0]}
-    return found
+    queries = (TextQuery("", (words,)) for words in query.without)
+    return {number for unwanted in queries for number, _ in index.text(unwanted, where, MOST_UNWANTED)[0]}
 
 
 def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
@@ -332,14 +323,14 @@ def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
 def _weigh_by_text(candidates: Sequence[_Candidate], names: float, length: float) -> None:
     """What tells much is more likely to answer than what tells little, and fits as well."""
     least = 1.0
-    for one in candidates:
+    for candidate in candidates:
         factor = least  # what was not read was behind all that was, and stays there
-        if one.record is not None and one.record.pieces:
-            text = one.record.pieces[one.piece]
+        if candidate.record is not None and candidate.record.pieces:
+            text = candidate.record.pieces[candidate.piece]
             factor = (1 + names * share_of_names(text)) / (1 + names)
             factor *= share_of_words(text) ** length if length else 1.0
             least = min(least, factor)
-        one.score *= factor
+        candidate.score *= factor
 
 
 def _gain_by_sitting(candidates: Iterable[_Candidate], weight: float) -> None:
@@ -348,35 +339,35 @@ def _gain_by_sitting(candidates: Iterable[_Candidate], weight: float) -> None:
         if len(sitting) == 1:  # most are, and a question has hundreds
             sitting[0].score *= 1 + weight / SITTING_BEST
             continue
-        best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
-        for one in sitting:
-            one.score += weight * sum(best) / SITTING_BEST
+        best = sorted((candidate.score for candidate in sitting), reverse=True)[:SITTING_BEST]
+        for candidate in sitting:
+            candidate.score += weight * sum(best) / SITTING_BEST
 
 
 def _lose_by_sitting(candidates: Iterable[_Candidate], share: float) -> None:
     """Where several things are asked for, what is said of one of them in one sitting leaves room for the others."""
     for sitting in _sittings(candidates):
-        for before, one in enumerate(sorted(sitting, key=_Candidate.order)):
-            one.score *= (1 - share) ** before
+        for before, candidate in enumerate(sorted(sitting, key=_Candidate.order)):
+            candidate.score *= (1 - share) ** before
 
 
 def _sittings(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:
     """The notes among the candidates by sitting; one that stands alone is one by itself."""
-    live = [one for one in candidates if one.brief.kind == "live"]
-    live.sort(key=lambda one: (one.brief.space, one.brief.created))
+    live = [candidate for candidate in candidates if candidate.brief.kind == "live"]
+    live.sort(key=lambda candidate: (candidate.brief.space, candidate.brief.created))
     sittings: list[list[_Candidate]] = []
-    for one in live:
-        record = one.brief
+    for candidate in live:
+        record = candidate.brief
         last = sittings[-1][-1].brief if sittings else None
         if last is not None and last.space == record.space and record.created - last.created <= SITTING_SECONDS:
-            sittings[-1].append(one)
+            sittings[-1].append(candidate)
         else:
-            sittings.append([one])
+            sittings.append([candidate])
     return sittings
 
 
 def _add(
-    found: dict[int, _Candidate],
+    by_record: dict[int, _Candidate],
     known: Mapping[int, tuple[int, Brief]],
     hits: Iterable[tuple[int, float]],
     name: str,
@@ -390,10 +381,10 @@ def _add(
             value = weight * max(raw, 0.0)
             if brief.id not in best or value > best[brief.id][0]:
                 best[brief.id] = (value, part)
-                if brief.id not in found:
-                    found[brief.id] = _Candidate(brief, part)
-    for rank, (record, (value, part)) in _numbered(sorted(best.items(), key=lambda item: (-item[1][0], item[0]))):
-        candidate = found[record]
+                by_record.setdefault(brief.id, _Candidate(brief, part))
+    ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
+    for rank, (record, (value, part)) in enumerate(ranked, 1):
+        candidate = by_record[record]
         candidate.reasons[name] = rank
         if value > candidate.score:
             candidate.piece = part
@@ -402,24 +393,19 @@ def _add(
 
 def _fused(merged: list[_Candidate], linked: Sequence[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
     """Reciprocal rank fusion of the merged list with those of what fits the hints and of what is linked."""
-    fitting = [(hints.fit(one.brief), rank, one) for rank, one in _numbered(merged)]
-    fitting = [item for item in fitting if item[0] > 0]
-    fitting = fitting if ranking.hints else []
+    fitting = [candidate for candidate in merged if hints.fit(candidate.brief) > 0] if ranking.hints else []
     if not fitting and not linked:
         return merged
-    for rank, (_, _, one) in _numbered(sorted(fitting, key=lambda item: (-item[0], item[1]))):
-        one.reasons["hints"] = rank
-    for rank, one in _numbered(linked):
-        one.reasons["graph"] = rank
-    for rank, one in _numbered(merged):
-        one.score = 1 / (ranking.damping + rank)
-    both = list({one.brief.id: one for one in (*merged, *linked)}.values())
-    for one in both:
+    # Of those that fit as many hints, the order of the merged list stays.
+    for rank, candidate in enumerate(sorted(fitting, key=lambda candidate: -hints.fit(candidate.brief)), 1):
+        candidate.reasons["hints"] = rank
+    for rank, candidate in enumerate(linked, 1):
+        candidate.reasons["graph"] = rank
+    for rank, candidate in enumerate(merged, 1):
+        candidate.score = 1 / (ranking.damping + rank)
+    both = list({candidate.brief.id: candidate for candidate in (*merged, *linked)}.values())
+    for candidate in both:
         for name, weight in (("hints", ranking.hints), ("graph", ranking.graph)):
-            if name in one.reasons:
-                one.score += weight / (ranking.damping + one.reasons[name])
+            if name in candidate.reasons:
+                candidate.score += weight / (ranking.damping + candidate.reasons[name])
     return sorted(both, key=_Candidate.order)
-
-
-def _numbered(items: Iterable[T]) -> Iterator[tuple[int, T]]:
-    return zip(count(1), items, strict=False)

@@ -7,14 +7,15 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from livememfs.recall.turn.athand import excerpt
 from livememfs.recall.turn.choosing import candidate, in_turns, same
-from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, tell
+from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, in_a_line, tell
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -52,16 +53,12 @@ def tell_about(
         stored
         for stored in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
         if stored.record.kind in _KINDS and not gone(stored.record.key) and not keys.has_ended(stored.record.key, now)
-    ]
-    named = [
-        stored
-        for stored in named
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
-    candidates = _candidates(index, _in_order(named, exact), PurePosixPath(path).name) if named else ()
-    told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
+    candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name) if named else ()
+    block = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0).block
     session.told[known] = session.turn
-    return told.block
+    return block
 
 
 def inside(path: str, project: str) -> str:
@@ -97,12 +94,9 @@ def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, named: Iterable[Stored], name: str) -> Iterator[Candidate]:
-    chosen = list(named)
-    vectors = index.vectors_of([stored.id for stored in chosen])
-    for stored in chosen:
+def _candidates(index: Engine, named: Sequence[Stored], name: str) -> Iterator[Candidate]:
+    vectors = index.vectors_of([stored.id for stored in named])
+    for stored in named:
         made = candidate(stored.record, "file", vectors.get(stored.id), name)
         text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
-        text = " ".join(text.split())
-        text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
-        yield Candidate(made.id, "file", text, made.about, made.vector)
+        yield replace(made, text=in_a_line(text, SHOWN))

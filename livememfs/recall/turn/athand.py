@@ -86,7 +86,7 @@ async def _read_folder(
     for back in stages:
         listed, more = (at_once, False) if at_once is not None else await _listed(replica, prefix, now, back)
         indexed = {key for key in listed if key.startswith(prefix) and is_indexed(key)}
-        new = sorted(indexed - seen, key=_name, reverse=True)
+        new = sorted(indexed - seen, key=lambda key: key.rpartition("/")[2], reverse=True)
         chosen = new[: MOST - len(seen)]
         seen.update(chosen)
         for start in range(0, len(chosen), AT_ONCE):
@@ -101,10 +101,6 @@ async def _read_folder(
 
 def _records(objects: Iterable[StoredObject]) -> list[Record]:
     return [record for stored in objects for record in records_of(stored)]
-
-
-def _name(key: str) -> str:
-    return key.rpartition("/")[2]
 
 
 async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta | None) -> tuple[list[str], bool]:

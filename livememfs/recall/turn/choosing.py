@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from livememfs.recall.index.record import Record, digest
@@ -48,7 +48,7 @@ class PrehookSettings:
     :recent_hours: what was created within so many is new
     :important:    what a memory weighs now that comes whatever is asked
     :channel_only: what is new must have been said in the message's channel
-    :pinned:       at most so many of those who somebody is, of what matters, of what is new
+    :pinned:       memories of who somebody is, at most; also of those that matter, and of those that are new
     :relevant:     memories that fit the message
     :live:         notes that fit it
     :bank:         sections of bank files that fit it
@@ -67,8 +67,8 @@ class PrehookSettings:
 
 
 class Choosing:
-    """One turn at work, in its thread: `begin`, and then `tell`. `index` None: out of `lacking` alone, the records that
-    the index lacks. `question` is the vector of the message, which is set between the two; None without one.
+    """The choice for one turn, in a worker thread: `begin`, and then `tell`. Without an index only `lacking` is looked
+    at: the records that the index lacks. `question` is the vector of the message, set between the two; None without.
     """
 
     def __init__(
@@ -98,21 +98,20 @@ class Choosing:
             told = tell(session, self._in_order(fits), same(self._index, limits.alike), limits)
         with timed(self._spent, "formatting"):
             _ = told.block  # computed here, so that its time counts, and kept
-        records = [record for _, record in (*self._pinned, *(one for found in fits.values() for one in found))]
-        paths = {id_of(record): record.key for record in records}
-        return told, tuple(paths[one.id] for one in told.emitted)
+        paths = {id_of(record): record.key for _, record in chain(self._pinned, *fits.values())}
+        return told, tuple(paths[candidate.id] for candidate in told.emitted)
 
     def _in_order(self, fits: dict[Section, Numbered]) -> list[Candidate]:
         """First who somebody is, then one of each kind in turns."""
-        numbers = [number for found in (self._pinned, *fits.values()) for number, _ in found if number]
+        numbers = [number for number, _ in chain(self._pinned, *fits.values()) if number]
         vectors = self._index.vectors_of(numbers) if self._index is not None else {}
 
         def candidates(numbered: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
             return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in numbered]
 
-        identity = [one for one in self._pinned if one[1].type == IDENTITY]
-        others = [one for one in self._pinned if one[1].type != IDENTITY]
-        rest = {section: candidates(found, section) for section, found in fits.items()}
+        identity = [pinned for pinned in self._pinned if pinned[1].type == IDENTITY]
+        others = [pinned for pinned in self._pinned if pinned[1].type != IDENTITY]
+        rest = {section: candidates(numbered, section) for section, numbered in fits.items()}
         turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
         return [*candidates(identity, "pinned"), *in_turns(*turns)]
 
@@ -151,14 +150,14 @@ class Choosing:
         if not self._asks:
             return {section: [] for section, _ in _SECTIONS}
         most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
-        scored = [(0, one, score) for one, score in fitting(self.turn.message, self._lacking)]
-        scored += [one for one in self._indexed(most) if self._is_there(one[1])]
-        scored.sort(key=lambda one: -one[2])
-        found: dict[Section, list[tuple[int, Record, float]]] = {}
-        for section, kinds in _SECTIONS:
-            found[section] = [one for one in scored if one[1].kind in kinds][: most[section]]
-        least = WORTH * max((score for hits in found.values() for _, _, score in hits), default=0.0)
-        return {section: [(n, one) for n, one, score in hits if score >= least] for section, hits in found.items()}
+        scored = [(0, record, score) for record, score in fitting(self.turn.message, self._lacking)]
+        scored += [hit for hit in self._indexed(most) if self._is_there(hit[1])]
+        scored.sort(key=lambda hit: -hit[2])
+        best = {
+            section: [hit for hit in scored if hit[1].kind in kinds][: most[section]] for section, kinds in _SECTIONS
+        }
+        least = WORTH * max((score for hits in best.values() for _, _, score in hits), default=0.0)
+        return {section: [(n, record) for n, record, score in hits if score >= least] for section, hits in best.items()}
 
     def _indexed(self, most: dict[Section, int]) -> list[tuple[int, Record, float]]:
         if self._index is None:
@@ -192,7 +191,7 @@ def remember(index: Engine | None, session: ToldSession, most: int) -> None:
     ids = session.untold()[-most:] if index is not None and most else []
     if index is None or not ids:
         return
-    refs = {_ref_of(name): name for name in ids}
+    refs = {name.rpartition("~")[0] if f"/{keys.BANK}/" in name else f"{name}.md": name for name in ids}
     hits = [hit for ref, hit in index.called(list(refs)).items() if id_of(hit.record) == refs[ref]]
     vectors = index.vectors_of([hit.id for hit in hits])
     others = [candidate(hit.record, _section(hit.record), vectors.get(hit.id), "") for hit in hits]
@@ -229,10 +228,6 @@ def id_of(record: Record) -> str:
 
 def _section(record: Record) -> Section:
     return next((section for section, kinds in _SECTIONS if record.kind in kinds), "relevant")
-
-
-def _ref_of(name: str) -> str:
-    return name.rpartition("~")[0] if f"/{keys.BANK}/" in name else f"{name}.md"
 
 
 def in_turns(*lists: Iterable[Any]) -> Iterator[Any]:

@@ -19,6 +19,7 @@ import trio
 
 from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.recall.turn.inject import in_a_line
 from livememfs.recall.turn.pending import Pending
 from livememfs.recall.turn.timeline import fitting, legend, timeline
 from livememfs.records import keys
@@ -53,30 +54,23 @@ _SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """What a page tells of the bucket."""
-
-    identity: Sequence[str] = ()
-    wishes: Sequence[str] = ()
-    summary: str = ""
-    observations: Sequence[Observation] = ()
-
-
-@dataclass(frozen=True)
 class _Known:
-    """What a page was made from, and the page.
+    """What a page tells of the bucket, what that was read from, and the page.
 
     :sessions: those that were observed last, of which one's summary is told
     :pinned:   keys of the memories it tells, of which some may end
     :waits:    what was not observed
     """
 
-    stamp: object
-    sessions: tuple[str, ...]
-    pinned: tuple[str, ...]
-    parts: _Parts
-    waits: object
-    text: str
+    stamp: object = None
+    sessions: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    identity: Sequence[str] = ()
+    wishes: Sequence[str] = ()
+    summary: str = ""
+    observations: Sequence[Observation] = ()
+    waits: object = None
+    text: str = ""
 
 
 class ContextPages:
@@ -106,7 +100,7 @@ class ContextPages:
                     self._counts["failed"] += 1
                     self._failed[space] = trio.current_time()
                     log.info("context cannot be brought up to date", space=space, reason=str(error))
-            return await self._told(space, self._pages.get(space) or _Known(None, (), (), _Parts(), None, ""))
+            return await self._told(space, self._pages.get(space) or _Known())
 
     def last(self, space: str) -> str:
         """The page as it was made last; empty when none was. Asks nobody."""
@@ -123,9 +117,8 @@ class ContextPages:
         sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
-        identity, goals = await self._texts(who), await self._texts(wishes)
-        parts = _Parts(identity, goals, await self._last_summary(space, sessions), observations)
-        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), parts, None, "")
+        texts = await self._texts(who), await self._texts(wishes), await self._last_summary(space, sessions)
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), *texts, observations)
         return await self._told(space, self._pages[space])
 
     async def _told(self, space: str, known: _Known) -> str:
@@ -134,7 +127,7 @@ class ContextPages:
         if known.text and known.waits == waits:
             return known.text
         pending = await self._pending.lines(space, int(self.budget * PENDING_SHARE)) if waits else []
-        text = fenced(self._whole(space, known.parts, pending))
+        text = fenced(self._whole(space, known, pending))
         if space in self._pages:
             self._pages[space] = replace(known, waits=waits, text=text)
         return text
@@ -193,7 +186,7 @@ class ContextPages:
             key = keys.session_key(space, keys.session_slug(session), keys.SUMMARY)
             with suppress(ObjectMissing, NotText):
                 last = Summary.parse((await self._replica.read(key)).data, path=key)
-                lines = [f"- {word}: {_in_a_line(text)}" for name, word in _SUMMED_UP if (text := getattr(last, name))]
+                lines = [f"- {word}: {_sentence(text)}" for name, word in _SUMMED_UP if (text := getattr(last, name))]
                 if lines:
                     return "\n".join([f"## Last session ({last.created_at:%Y-%m-%d})", *lines])
         return ""
@@ -229,17 +222,17 @@ class ContextPages:
                 with suppress(NotText):
                     memory = Memory.parse(objects[key].data, path=key, collection=collection, name=name)
                     if not memory.forgotten and memory.content.strip():
-                        texts.append(_short(memory.content))
+                        texts.append(in_a_line(memory.content, SHOWN_CHARACTERS))
         return texts
 
     # --- the page -----------------------------------------------------------------------------------------------
 
-    def _whole(self, space: str, known: _Parts, pending: Sequence[str]) -> str:
+    def _whole(self, space: str, known: _Known, pending: Sequence[str]) -> str:
         where = f"{self._mounted}/{space}/" if self._mounted else ""
         parts, share = [f"# Memory of {space}"], int(self.budget * SHARE)
         for title, texts in (("## Who you are", known.identity), ("## Goals", known.wishes)):
             if texts:
-                parts.append("\n".join([title, *_within([f"- {one}" for one in texts], share)]))
+                parts.append("\n".join([title, *_within([f"- {text}" for text in texts], share)]))
         if pending:
             parts.append("\n".join(pending))
         if known.summary:
@@ -259,7 +252,9 @@ class ContextPages:
         names = await aside(
             len(names) * A_NAME, lambda: sorted(name for name in names if keys.MemoryName.parse(name) is not None)
         )
-        at = next((index for index, name in enumerate(names) if _is_called(name, observation)), None)
+        wanted = observation.lower()
+        called = (name.removesuffix(".md") == observation or keys.ending(name) == wanted for name in names)
+        at = next((place for place, is_called in enumerate(called) if is_called), None)
         if at is None:
             return None
         near = await self._read(space, names[max(at - AROUND, 0) : at + AROUND + 1])
@@ -267,7 +262,7 @@ class ContextPages:
         middle = next((each for each in near if each.id == uid), None)
         lines = [f"# Around #{uid}", "", legend(near), timeline(near, mark=uid, newest_first=False), ""]
         if middle is not None and middle.subtitle:
-            lines += [f"#{uid}: {_short(middle.subtitle)}", ""]
+            lines += [f"#{uid}: {in_a_line(middle.subtitle, SHOWN_CHARACTERS)}", ""]
         lines.append(f"Read one: `observations/ID.md` of this space; #{uid} is `observations/{names[at]}`.")
         return basic("\n".join(lines) + "\n")
 
@@ -286,10 +281,6 @@ class ContextPages:
         return dict(self._counts)
 
 
-def _is_called(name: str, observation: str) -> bool:
-    return name.removesuffix(".md") == observation or keys.ending(name) == observation.lower()
-
-
 def _more(where: str, observed: bool) -> str:
     """Where to look for more."""
     lines = [f"## More (in {where})" if where else "## More"]
@@ -302,15 +293,10 @@ def _more(where: str, observed: bool) -> str:
     return "\n".join(lines)
 
 
-def _in_a_line(text: str) -> str:
+def _sentence(text: str) -> str:
     """A list as one sentence."""
     items = [line.strip().removeprefix("- ").strip() for line in text.splitlines()]
-    return _short("; ".join(filter(None, items)))
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "\u2026"
+    return in_a_line("; ".join(filter(None, items)), SHOWN_CHARACTERS)
 
 
 def _within(lines: Sequence[str], budget: int) -> list[str]:

@@ -35,7 +35,6 @@ MOST_FILES = 1_000
 """Files of one session that are remembered as told about."""
 MOST_TURNS = 1 << 40
 _FILE = "file:"
-_ELSEWHERE = "\u2026"
 
 
 @dataclass(frozen=True)
@@ -124,6 +123,12 @@ class ToldSession:
         return names
 
 
+def in_a_line(text: str, most: int) -> str:
+    """A text on one line, of at most so many characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"
+
+
 def about_file(path: str) -> str:
     """The id under which a session remembers that it was told about a file; the path itself is not kept."""
     return _FILE + blake2b(path.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -150,26 +155,22 @@ class Same(Protocol):
 
     def show(self, others: Sequence[Candidate]) -> None:
         """Take note of candidates that are told, or were."""
-        ...
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether one of those shown says the same; one with the same id does not count."""
-        ...
 
 
 class SameWords:
-    """See `Same`. Without vectors: only the same words are the same."""
+    """See `Same`, for the methods too. Without vectors: only the same words are the same."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[str]] = {}
 
     def show(self, others: Sequence[Candidate]) -> None:
-        """See `Same`."""
         for other in others:
             self._ids.setdefault(_plain(other.text), set()).add(other.id)
 
     def __call__(self, candidate: Candidate) -> bool:
-        """See `Same`."""
         return bool(self._ids.get(_plain(candidate.text), set()) - {candidate.id})
 
 
@@ -196,8 +197,8 @@ def tell(
         elif (candidate := _new_in(given, says_the_same)) is None:
             left_out["alike"] += 1
         else:
-            title = 0 if _has(emitted, candidate.section) else tokens(TITLES[candidate.section])
-            cost = tokens(_line(candidate)) + title
+            is_first = all(told.section != candidate.section for told in emitted)
+            cost = tokens(_line(candidate)) + (tokens(TITLES[candidate.section]) if is_first else 0)
             if len(emitted) >= limits.most or spent + cost > limits.budget:
                 left_out["budget"] += 1
                 continue
@@ -266,12 +267,6 @@ def block(emitted: Sequence[Candidate]) -> str:
     return fenced("\n".join(lines))
 
 
-def _has(emitted: Sequence[Candidate], section: Section) -> bool:
-    return any(candidate.section == section for candidate in emitted)
-
-
 def _line(candidate: Candidate) -> str:
-    text = " ".join(candidate.text.split())
-    if len(text) > SHOWN_CHARACTERS:
-        text = text[: SHOWN_CHARACTERS - 1].rstrip() + _ELSEWHERE
+    text = in_a_line(candidate.text, SHOWN_CHARACTERS)
     return basic(f"- {candidate.about}: {text}" if candidate.about else f"- {text}")

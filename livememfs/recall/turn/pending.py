@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs.errors import LiveMemError
+from livememfs.recall.turn.inject import in_a_line
 from livememfs.records import keys
 from livememfs.records.event import EDITS, Event
 from livememfs.records.session import last_prompts
@@ -65,15 +66,15 @@ class Pending:
         words = [event for event in events if event.kind == "said"]
         words = [event for event in words if not event.subagent] or words
         # The first prompt says what a session is about; the last ones may all be "go on".
-        asked = prompts if len(prompts) <= PROMPTS else [prompts[0], *prompts[1 - PROMPTS :]]
-        told = [f'- Asked: "{_short(prompt, PROMPT)}"' for prompt in asked]
-        told += [f'- Last words: "{_short(event.text, WORDS)}"' for event in words[-1:]]
-        told += _done(events)
-        if not told:
+        prompts = prompts if len(prompts) <= PROMPTS else [prompts[0], *prompts[1 - PROMPTS :]]
+        lines = [f'- Asked: "{in_a_line(prompt, PROMPT)}"' for prompt in prompts]
+        lines += [f'- Last words: "{in_a_line(event.text, WORDS)}"' for event in words[-1:]]
+        lines += _done(events)
+        if not lines:
             return []
         first = events[0] if events else None
         about = f", {first.agent or 'an agent'}, {first.at:%Y-%m-%d %H:%M} UTC" if first is not None else ""
-        return [f"Session {_short(session, 64)}{about}:", *told]
+        return [f"Session {in_a_line(session, 64)}{about}:", *lines]
 
     async def _recorded(self, space: str, session: str) -> list[str]:
         """The prompts of a session that are in the bucket."""
@@ -99,17 +100,12 @@ def _done(events: Sequence[Event]) -> list[str]:
             f"{event.tool} {', '.join(files)}" if event.failed and event.tool.lower() in EDITS else ""
         )
         if what:
-            failed = f" (failed: {_short(event.error(), SHORT)})" if event.failed else ""
-            ran.append(f"`{_short(what, SHORT)}`{failed}")
+            failed = f" (failed: {in_a_line(event.error(), SHORT)})" if event.failed else ""
+            ran.append(f"`{in_a_line(what, SHORT)}`{failed}")
         elif not event.failed:
             changed += files
     names = list(dict.fromkeys(changed))
     more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
-    lines = [f"- Changed: {', '.join(_short(name, SHORT) for name in names[-FILES:])}{more}"] if names else []
+    lines = [f"- Changed: {', '.join(in_a_line(name, SHORT) for name in names[-FILES:])}{more}"] if names else []
     ran = list(dict.fromkeys(ran))
     return lines + ([f"- Ran: {'; '.join(ran[-COMMANDS:])}"] if ran else [])
-
-
-def _short(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"

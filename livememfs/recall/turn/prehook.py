@@ -197,23 +197,24 @@ class Prehook:
             index, missing = await self._recall.ready((space,), PATIENCE)
             notes += missing
             return index, []
-        read, began = AtHand(), trio.current_time()
+        newest, began = AtHand(), trio.current_time()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._recall.newest, space, read)
+            nursery.start_soon(self._recall.newest, space, newest)
             index, missing = await self._recall.ready((space,), PATIENCE)
             lacking = self._recall.lacking(space) if index is not None else None
             if lacking != []:
-                nursery.cancel_scope.deadline = began + (PATIENCE if read.objects else LATEST)
-                await read.some.wait()
+                nursery.cancel_scope.deadline = began + (PATIENCE if newest.objects else LATEST)
+                await newest.some.wait()
                 nursery.cancel_scope.deadline = began + PATIENCE
             else:
                 nursery.cancel_scope.cancel()
         if lacking == []:
             notes += missing
             return index, []
-        if index is None or not read.whole:
-            notes += [*missing, f"of what it lacks, the newest {read.objects:,} objects were looked at, by words alone"]
-        return index, [record for record in read.records if lacking is None or record.key in lacking]
+        if index is None or not newest.whole:
+            notes += missing
+            notes.append(f"of what it lacks, the newest {newest.objects:,} objects were looked at, by words alone")
+        return index, [record for record in newest.records if lacking is None or record.key in lacking]
 
     def statistics(self) -> dict[str, int]:
         """Counters since the start: turns, memories told, messages skipped (not a user's, or empty), failures, files

@@ -37,7 +37,7 @@ class Kept:
     """One session here.
 
     :lock:     held by every task that uses or changes `session`
-    :found:    what was read from the bucket and is not in `session` yet, and its version
+    :theirs:   what was read from the bucket and is not in `session` yet, and its version
     :changed:  `session` has what the bucket lacks
     :reason:   why the last write failed
     """
@@ -46,9 +46,9 @@ class Kept:
     key: str
     session: ToldSession = field(default_factory=ToldSession)
     lock: trio.Lock = field(default_factory=trio.Lock)
-    asked: float = float("-inf")
+    asked_at: float = float("-inf")
     reading: trio.Event | None = None
-    found: tuple[ToldSession, str] | None = None
+    theirs: tuple[ToldSession, str] | None = None
     etag: str = ""
     loaded: bool = False
     changed: bool = False
@@ -58,9 +58,9 @@ class Kept:
 
     def take(self) -> None:
         """Join what was read into `session`. The caller holds the lock."""
-        if self.found is None:
+        if self.theirs is None:
             return
-        (theirs, self.etag), self.found = self.found, None
+        (theirs, self.etag), self.theirs = self.theirs, None
         if not self.loaded and self.session.forgotten:  # here, before the count of the bucket was known
             self.session.forgotten += theirs.forgotten
         self.loaded = True
@@ -99,9 +99,9 @@ class ToldSessions:
                 break
             del self._sessions[next(iter(self._sessions))]
         now = trio.current_time()
-        due = now - kept.asked >= fresh and kept.reading is None and not self._replica.asking.pausing
+        due = now - kept.asked_at >= fresh and kept.reading is None and not self._replica.asking.pausing
         if self._nursery is not None and due:
-            kept.asked, kept.reading = now, trio.Event()
+            kept.asked_at, kept.reading = now, trio.Event()
             self._nursery.start_soon(self._read, kept)
         return kept
 
@@ -109,7 +109,7 @@ class ToldSessions:
         """Join what the bucket says of a session, if it answers soon enough. The caller holds the lock."""
         if kept.reading is not None:
             seconds = patience if patience is not None else AGAIN if kept.loaded else FIRST
-            with trio.move_on_at(kept.asked + seconds):
+            with trio.move_on_at(kept.asked_at + seconds):
                 await kept.reading.wait()
         kept.take()
 
@@ -138,7 +138,7 @@ class ToldSessions:
 
     async def _read(self, kept: Kept) -> None:
         try:
-            kept.found = await self._get(kept)
+            kept.theirs = await self._get(kept)
         except LiveMemError as error:
             log.debug("what a session was told cannot be read", key=kept.key, reason=str(error))
         finally:
@@ -184,7 +184,7 @@ class ToldSessions:
             try:
                 info = await self._replica.store.put(kept.key, data, condition=condition)
             except PreconditionFailed:
-                kept.found, kept.changed = await self._get(kept), True
+                kept.theirs, kept.changed = await self._get(kept), True
                 return False
         kept.etag, kept.reason = info.etag, ""
         self._counts["told_written"] += 1

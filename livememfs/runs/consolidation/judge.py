@@ -13,7 +13,8 @@ from livememfs.records.ledger import Unsourced
 from livememfs.runs.consolidation.inputs import BankInputs
 from livememfs.runs.reply import sources_of
 from livememfs.text.facts.sources import Sources, unsourced
-from livememfs.text.markdown import Document, shown_path
+from livememfs.text.headings import shown_path
+from livememfs.text.markdown import Document
 
 TARGET_BYTES = 65_536
 """The size that the model is told to keep a file under. A larger file costs more to read; it is no less true."""

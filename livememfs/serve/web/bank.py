@@ -6,7 +6,6 @@ Owns the views of one file. Refuses paths outside of the bank. Trio thread only;
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,12 @@ from livememfs.records import keys
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
-from livememfs.serve.web.render import page
+from livememfs.serve.web.render import long_page, page
 from livememfs.serve.web.who import access_of
 from livememfs.tree.space.history import HistoryDirectory
 from livememfs.tree.space.root import HISTORY
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
@@ -36,15 +33,6 @@ NOW = "now"
 SHOWN_RUNS = 30
 VIEWS = ("page", "source", "changes", "why")
 MAX_COMPARED = 512 << 10
-
-
-@dataclass(frozen=True)
-class Wrote:
-    """A run that wrote a file."""
-
-    number: int
-    when: datetime
-    kind: str
 
 
 async def files(site: Site, request: Request) -> Response:
@@ -63,15 +51,7 @@ async def file(site: Site, request: Request) -> Response:
         raise errors.NotFound(path=f"view {view}")
     after = site.events.place(site.events.last)
     text = await _text(site, node.space, path)
-    values: dict[str, Any] = {
-        "html": "",
-        "source": "",
-        "lines": [],
-        "cut": False,
-        "runs": [],
-        "older": "",
-        "newer": "",
-    }
+    values: dict[str, Any] = {"html": "", "source": "", "lines": [], "cut": False, "runs": [], "older": "", "newer": ""}
     if view == "page":
         values["html"] = await _html(text)
     elif view == "source":
@@ -80,19 +60,8 @@ async def file(site: Site, request: Request) -> Response:
         values["html"] = await _html(await (await history_of(node)).why(path))
     else:
         values |= await _changes(await history_of(node), path, text, request)
-    return await in_thread(
-        partial(
-            page,
-            "bankfile.html",
-            access=access_of(request),
-            space=node.space,
-            path=path,
-            view=view,
-            views=VIEWS,
-            after=after,
-            **values,
-        )
-    )
+    values |= {"space": node.space, "path": path, "view": view, "views": VIEWS, "after": after}
+    return await long_page("bankfile.html", access=access_of(request), **values)
 
 
 async def history_of(space: Space) -> History:
@@ -123,22 +92,13 @@ async def _html(text: str) -> Markup:
 
 async def _changes(history: History, path: str, text: str, request: Request) -> dict[str, Any]:
     """The changes of a file between two runs, or between one and now."""
-    runs = await _runs(history, path)
+    runs = [await history.entry(number) for number in reversed((await history.wrote(path))[-SHOWN_RUNS:])]
     numbers = [str(run.number) for run in runs]
     older = request.query_params.get("from", numbers[1] if len(numbers) > 1 else "0")
     newer = request.query_params.get("to", numbers[0] if numbers else NOW)
     before, later = await _as_it_was(history, path, older, text), await _as_it_was(history, path, newer, text)
     lines, cut = await in_thread(partial(_compared, before, later, older, newer))
-    return {"runs": runs[:SHOWN_RUNS], "older": older, "newer": newer, "lines": lines, "cut": cut}
-
-
-async def _runs(history: History, path: str) -> list[Wrote]:
-    """The runs that wrote a file, newest first."""
-    runs = []
-    for number in reversed((await history.wrote(path))[-SHOWN_RUNS:]):
-        entry = await history.entry(number)
-        runs.append(Wrote(number, entry.committed_at, entry.kind))
-    return runs
+    return {"runs": runs, "older": older, "newer": newer, "lines": lines, "cut": cut}
 
 
 async def _as_it_was(history: History, path: str, run: str, text: str) -> str:

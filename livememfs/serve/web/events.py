@@ -26,7 +26,7 @@ Kind = Literal["note", "bank", "run", "status"]
 KEPT = 512
 """Most events kept."""
 LOOK_SECONDS = 1.0
-_TOLD: dict[str, Kind] = {"note": "note", "bank": "bank"}
+_KINDS: dict[str, Kind] = {"note": "note", "bank": "bank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class Events:
         self._root, self._context = root, root.context
         self._start = secrets.token_hex(4)  # marks places of this process: those of an earlier one are invalid
         self._ring: deque[PageEvent] = deque(maxlen=kept)
-        self._number = 0
+        self.last = 0
+        """The number of the newest event."""
         self._news = trio.Event()
         self._looked = float("-inf")
         self._runs: dict[str, dict[str, Any]] = {}
@@ -70,7 +71,7 @@ class Events:
     def heard(self, change: Change) -> None:
         """Take a change; subscribed to `changes`."""
         parsed = keys.parse(change.key)
-        kind = _TOLD.get(parsed.kind)
+        kind = _KINDS.get(parsed.kind)
         if kind is not None:
             about = {"space": parsed.space, "name": parsed.name, "kind": change.kind, "etag": change.etag}
             self._tell(kind, parsed.space, about)
@@ -115,8 +116,8 @@ class Events:
         self._wake()
 
     def _tell(self, kind: Kind, space: str, about: dict[str, Any]) -> None:
-        self._number += 1
-        self._ring.append(PageEvent(self._number, kind, space, json.dumps(about)))
+        self.last += 1
+        self._ring.append(PageEvent(self.last, kind, space, json.dumps(about)))
         self._wake()
 
     def _wake(self) -> None:
@@ -124,11 +125,6 @@ class Events:
         self._news = trio.Event()
 
     # --- listening ----------------------------------------------------------------------------------------------
-
-    @property
-    def last(self) -> int:
-        """The number of the newest event."""
-        return self._number
 
     def place(self, number: int) -> str:
         """A place in the list, for a page to remember; valid in this process only."""
@@ -143,22 +139,22 @@ class Events:
 
     def has_since(self, number: int) -> bool:
         """Whether all events after this number are kept."""
-        oldest = self._ring[0].number if self._ring else self._number + 1
-        return oldest - 1 <= number <= self._number
+        oldest = self._ring[0].number if self._ring else self.last + 1
+        return oldest - 1 <= number <= self.last
 
     def since(self, number: int) -> list[PageEvent]:
         """The events after this number, which `has_since`."""
-        missing = self._number - number
+        missing = self.last - number
         return list(self._ring)[-missing:] if missing else []
 
     async def news(self, number: int) -> None:
         """Wait until there is an event after this number, or the end."""
-        while self._number <= number and not self.closed:
+        while self.last <= number and not self.closed:
             await self._news.wait()
 
     def statistics(self) -> EventsStatistics:
         """Counters, cheap."""
-        return EventsStatistics(self._number, len(self._ring), self.streams.total())
+        return EventsStatistics(self.last, len(self._ring), self.streams.total())
 
 
 def run_of(status: dict[str, Any]) -> dict[str, Any]:

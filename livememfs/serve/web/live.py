@@ -20,7 +20,7 @@ from livememfs.records.metadata import META_NAME
 from livememfs.records.note import Note
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages, note_names
-from livememfs.serve.web.render import page, part
+from livememfs.serve.web.render import long_page, page, part
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -72,19 +72,8 @@ async def notes(site: Site, request: Request) -> Response:
 
     await for_each(shown, read, at_once=AT_ONCE)
     read_cards = [cards[name] for name in shown if name in cards]
-    return await in_thread(
-        partial(
-            page,
-            "live.html",
-            access=access_of(request),
-            space=space,
-            after=place,
-            cards=read_cards,
-            total=len(names),
-            older=older,
-            newest=not before,
-        )
-    )
+    listed = {"cards": read_cards, "total": len(names), "older": older, "newest": not before}
+    return await long_page("live.html", access=access_of(request), space=space, after=place, **listed)
 
 
 async def note(site: Site, request: Request) -> Response:

@@ -7,7 +7,7 @@ to callers who see all. Refuses to wait for a slow store: a figure that comes to
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -39,10 +39,10 @@ ROOT_SECONDS = 1.0
 
 @dataclass(slots=True)
 class SpaceRow:
-    """A space in the list. None: not known in time; `told`: everything was known in time."""
+    """A space in the list. None: not known in time; `complete`: everything was known in time."""
 
     name: str
-    told: bool = False
+    complete: bool = False
     description: str = ""
     problem: str = ""
     notes: int | None = None
@@ -93,7 +93,7 @@ async def _fill(site: Site, row: SpaceRow) -> None:
         row.problem = f"{keys.META} cannot be read: {error}"
     else:
         row.description, row.consolidated = meta.description, meta.last_consolidation
-    row.told = True
+    row.complete = True
 
 
 async def note_names(replica: Replica, space: str) -> list[str]:
@@ -124,12 +124,10 @@ async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
 
 
 def _figures(site: Site, access: Access) -> dict[str, Any]:
-    """The rest of the page."""
     context = site.context
     replica = context.replica.statistics()
     unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
     stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.ops.stuck() if _shows(access, op.key)]
-    runs = context.consolidations.statistics()
     return {
         "pending": replica.journal.pending,
         "pending_bytes": replica.journal.pending_bytes,
@@ -140,7 +138,7 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
         "errors": _lines(context.errors.errors(), access),
         "conflicts": _lines(context.errors.conflicts(), access),
         "observer": context.observer.statistics(),
-        "runs": asdict(runs),
+        "runs": asdict(context.consolidations.statistics()),
     }
 
 
@@ -161,6 +159,5 @@ def _shows(access: Access, path: str) -> bool:
 
 def in_pages(names: Sequence[str], before: str, most: int) -> tuple[list[str], str]:
     """Names below `before` in a list that stands newest first, and where the next page begins; empty at the end."""
-    left: Iterable[str] = names if not before else (name for name in names if name < before)
-    rest = list(left)
+    rest = [name for name in names if not before or name < before]
     return rest[:most], rest[most - 1] if len(rest) > most else ""

@@ -1,19 +1,20 @@
 """Values as HTML: the templates, and how times, sizes and addresses are written.
 
-Owns that everything is escaped, and the addresses of pages. Refuses to read anything but its own templates. Trio thread
-only.
+Owns that everything is escaped, and the addresses of pages. Refuses to read anything but its own templates. Any thread
+but for `long_page`, which is called from the trio thread.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
+from livememfs.concurrency import in_thread
 from livememfs.records import keys
 from livememfs.serve.web.static import address
 from livememfs.text.times import parse_iso
@@ -31,6 +32,11 @@ def page(template: str, *, access: Access | None, code: int = 200, **values: Any
     return Response(text.encode("utf-8", "backslashreplace"), code, media_type="text/html; charset=utf-8")
 
 
+async def long_page(template: str, **values: Any) -> Response:
+    """A page that may be long, made in a thread."""
+    return await in_thread(partial(page, template, **values))
+
+
 def error_page(status: int, sentence: str, advice: str, *, access: Access | None) -> Response:
     """An error with its advice."""
     title = _TITLES.get(status, "Something went wrong")
@@ -39,16 +45,12 @@ def error_page(status: int, sentence: str, advice: str, *, access: Access | None
 
 def part(text: str) -> str:
     """A name as one part of an address. Bytes that are no text are kept."""
-    return quote(text, safe="", errors="surrogateescape") if text.isprintable() else _quoted(text)
+    return quote(text, safe="", errors="surrogateescape")
 
 
 def path(text: str) -> str:
     """A path as a part of an address."""
     return "/".join(part(name) for name in text.split("/"))
-
-
-def _quoted(text: str) -> str:
-    return quote(text.encode("utf-8", "surrogateescape"), safe="")
 
 
 def place(key: str) -> str:
@@ -103,9 +105,9 @@ def size(count: int) -> str:
     return f"{amount:.1f} GiB"
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def count(number: int, single: str, many: str = "") -> str:
     """`3 notes`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {single if number == 1 else many or single + 's'}"
 
 
 @cache

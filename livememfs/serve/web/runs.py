@@ -22,7 +22,7 @@ from livememfs.serve.web.bank import history_of
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import note_names
-from livememfs.serve.web.render import page, part
+from livememfs.serve.web.render import long_page, part
 from livememfs.serve.web.signin import fields
 from livememfs.serve.web.who import access_of
 
@@ -61,24 +61,21 @@ async def show(site: Site, request: Request) -> Response:
     diff, cut = diff_lines(site.context.consolidations.diff(name) or "")
     replica = site.context.replica
     template = "_run.html" if request.query_params.get("part") == "run" else "consolidation.html"
-    return await in_thread(
-        partial(
-            page,
-            template,
-            access=access,
-            space=name,
-            after=place,
-            status=status,
-            diff=diff,
-            cut=cut,
-            figures=FIGURES,
-            may_write=access.may("write"),
-            waiting=len(await note_names(replica, name)),
-            held=await held.current(replica, name),
-            runs=await _runs(await history_of(space)),
-            refused=len(site.context.rejected.since(name, datetime.fromtimestamp(0, UTC))),
-            synthesis=await _synthesis(site, name),
-        )
+    return await long_page(
+        template,
+        access=access,
+        space=name,
+        after=place,
+        status=status,
+        diff=diff,
+        cut=cut,
+        figures=FIGURES,
+        may_write=access.may("write"),
+        waiting=len(await note_names(replica, name)),
+        held=await held.current(replica, name),
+        runs=await _runs(await history_of(space)),
+        refused=len(site.context.rejected.since(name, datetime.fromtimestamp(0, UTC))),
+        synthesis=await _synthesis(site, name),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from livememfs.memories.parameters import QUESTION
@@ -86,8 +87,8 @@ async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str
 
 def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
     record = hit.record
-    about = tuple(one for one in (record.space, record.type or record.kind, record.agent) if one)
-    reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=lambda one: one[1]))
+    about = tuple(filter(None, (record.space, record.type or record.kind, record.agent)))
+    reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=itemgetter(1)))
     title = " ".join(record.title.split()) or record.ref
     marked = tuple(_marked(text, list(content_words(query.text))))
     return Shown(rank, title, about, record.created, hit.score, place(record.key), marked, reasons)

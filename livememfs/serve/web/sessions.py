@@ -5,7 +5,7 @@ Owns the order in which they are shown. Unreadable files are skipped. Trio threa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -21,7 +21,7 @@ from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Session, Summary, prompts_in
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages
-from livememfs.serve.web.render import page
+from livememfs.serve.web.render import long_page, page
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -35,14 +35,7 @@ SHOWN_SESSIONS, READ_SESSIONS = 100, 500
 SHOWN_OBSERVATIONS, SHOWN_PROMPTS = 80, 100
 AROUND = 5
 AT_ONCE = 16
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """A prompt of a session."""
-
-    when: datetime | None
-    text: str
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True)
@@ -57,14 +50,7 @@ async def sessions(site: Site, request: Request) -> Response:
     """The sessions of a space, the last active first."""
     space, replica = (await site.space(request)).space, site.context.replica
     folders = sorted((await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders)
-    contents: dict[str, bytes] = {}
-
-    async def read(name: str) -> None:
-        data = await _read(replica, keys.session_key(space, name))
-        if data is not None:
-            contents[name] = data
-
-    await for_each(folders[:READ_SESSIONS], read, at_once=AT_ONCE)
+    contents = await _contents(replica, folders[:READ_SESSIONS], partial(keys.session_key, space))
     parsed = await in_thread(lambda: _parsed(space, contents))
     left_out = len(folders) - min(len(parsed), SHOWN_SESSIONS)
     return page(
@@ -78,74 +64,62 @@ async def session(site: Site, request: Request) -> Response:
     if name not in (await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
     key = partial(keys.session_key, space, name)
-    record = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
-    prompts = await in_thread(partial(_prompts, await _read(replica, key(keys.PROMPTS)) or b""))
+    record = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_NEVER)
+    lines = (await _read(replica, key(keys.PROMPTS)) or b"").split(b"\n")
+    prompts = await in_thread(lambda: list(prompts_in(lines)))
     summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
     observed = await _observations(replica, space, record.observations)
-    return await in_thread(
-        partial(
-            page,
-            "session.html",
-            access=access_of(request),
-            space=space,
-            name=name,
-            session=record,
-            summary=summary,
-            prompts=prompts[-SHOWN_PROMPTS:],
-            days=_days(observed),
-            icons=ICONS,
-        )
+    return await long_page(
+        "session.html",
+        access=access_of(request),
+        space=space,
+        name=name,
+        session=record,
+        summary=summary,
+        prompts=prompts[-SHOWN_PROMPTS:],
+        days=_days(observed),
+        icons=ICONS,
     )
 
 
 async def observations(site: Site, request: Request) -> Response:
     """The timeline of a space, newest first; older with `?before=`."""
     space, replica = (await site.space(request)).space, site.context.replica
-    names = await _names(replica, space)
-    names.reverse()
+    names = (await _names(replica, space))[::-1]
     shown, older = in_pages(names, request.query_params.get("before", ""), SHOWN_OBSERVATIONS)
     days = _days(await _observations(replica, space, shown))
-    return await in_thread(
-        partial(
-            page,
-            "observations.html",
-            access=access_of(request),
-            space=space,
-            days=days,
-            icons=ICONS,
-            total=len(names),
-            older=older,
-        )
-    )
+    listed = {"days": days, "icons": ICONS, "total": len(names), "older": older}
+    return await long_page("observations.html", access=access_of(request), space=space, **listed)
 
 
 async def observation(site: Site, request: Request) -> Response:
     """One observation, and those before and after it."""
     space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
     names = await _names(replica, space)
+    missing = errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
     at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
     if at is None:
-        raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
+        raise missing
     around = await _observations(replica, space, names[max(at - AROUND, 0) : at + AROUND + 1])
-    found = next((one for one in around if one.id == keys.ending(names[at])), None)
-    if found is None:
-        raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
-    html = await in_thread(partial(rendered, found.narrative))
+    record = next((near for near in around if near.id == keys.ending(names[at])), None)
+    if record is None:
+        raise missing
+    html = await in_thread(partial(rendered, record.narrative))
     return page(
         "observation.html",
         access=access_of(request),
         space=space,
-        found=found,
+        record=record,
         html=html,
         days=_days(around),
         icons=ICONS,
-        slug=keys.session_slug(found.session) if found.session else "",
+        slug=keys.session_slug(record.session) if record.session else "",
     )
 
 
 def _parsed(space: str, contents: Mapping[str, bytes]) -> list[tuple[str, Session]]:
     """Sessions with their names, the last active first."""
-    records = [(name, Session.parse(data, space=space, session=name, now=_never())) for name, data in contents.items()]
+    records = [(name, Session.parse(data, space=space, session=name, now=_NEVER)) for name, data in contents.items()]
     return sorted(records, key=lambda name: (name[1].updated_at, name[0]), reverse=True)
 
 
@@ -159,6 +133,19 @@ async def _read(replica: Replica, key: str) -> bytes | None:
         return None
 
 
+async def _contents(replica: Replica, names: Iterable[str], key_of: Callable[[str], str]) -> dict[str, bytes]:
+    """The contents of objects by their names; objects that are gone are left out."""
+    contents: dict[str, bytes] = {}
+
+    async def read(name: str) -> None:
+        data = await _read(replica, key_of(name))
+        if data is not None:
+            contents[name] = data
+
+    await for_each(names, read, at_once=AT_ONCE)
+    return contents
+
+
 async def _names(replica: Replica, space: str) -> list[str]:
     level = await replica.names.listing(keys.observations_prefix(space))
     names = list(level.objects)
@@ -167,14 +154,9 @@ async def _names(replica: Replica, space: str) -> list[str]:
 
 async def _observations(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
     """Those of these observations that can be read."""
-    prefix, contents = keys.observations_prefix(space), dict[str, bytes]()
-
-    async def read(name: str) -> None:
-        data = await _read(replica, prefix + name)
-        if data is not None:
-            contents[name] = data
-
-    await for_each([name for name in names if keys.MemoryName.parse(name) is not None], read, at_once=AT_ONCE)
+    prefix = keys.observations_prefix(space)
+    named = [name for name in names if keys.MemoryName.parse(name) is not None]
+    contents = await _contents(replica, named, prefix.__add__)
 
     def parsed() -> list[Observation]:
         records = []
@@ -196,15 +178,6 @@ async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
         return []
     parts = [(name.replace("_", " ").capitalize(), getattr(summary, name)) for name in SUMMARY_FIELDS]
     return [(title, await in_thread(partial(rendered, text))) for title, text in parts if text]
-
-
-def _prompts(data: bytes) -> list[Prompt]:
-    """The prompts, in order. Invalid lines are skipped."""
-    return [Prompt(at, words) for at, words in prompts_in(data.split(b"\n"))]
-
-
-def _never() -> datetime:
-    return datetime.fromtimestamp(0, UTC)
 
 
 def _days(observed: Iterable[Observation]) -> list[Day]:

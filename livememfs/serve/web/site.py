@@ -96,9 +96,8 @@ class Site:
         try:
             node = await self.root.child(name)
         except errors.NotFound:
-            raise errors.NotFound(
-                path=name
-            ) from None  # the same error as without access, so that names are not revealed
+            # The same error as without access, so that names are not revealed.
+            raise errors.NotFound(path=name) from None
         if not isinstance(node, Space):
             raise errors.NotFound(path=name)
         return node

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from livememfs.errors import LiveMemError
 from livememfs.serve.web.events import LOOK_SECONDS
 from livememfs.serve.web.render import error_page
-from livememfs.serve.web.who import access_of, still_of
+from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,9 +45,8 @@ async def events(site: Site, request: Request) -> Response:
     if site.events.closed or full:
         return error_page(503, "Too many pages are listening.", "Close some of them.", access=access)
     place = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    return EventStream(
-        site.events, access, still_of(request), place=place, space=space, timeout=site.timeout, holder=holder
-    )
+    still = request.state.still  # the guard's, which asks again for the access
+    return EventStream(site.events, access, still, place=place, space=space, timeout=site.timeout, holder=holder)
 
 
 class _Stuck(Exception):

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 from livememfs.errors import NotSignedIn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.requests import Request
 
     from livememfs.records.access import Access
@@ -31,16 +29,3 @@ def access_of(request: Request) -> Access:
     if access is None:
         raise NotSignedIn
     return access
-
-
-def still_of(request: Request) -> Callable[[], Awaitable[Access | None]]:
-    """A function by which a long answer asks again for the access."""
-    asking: Callable[[], Awaitable[Access | None]] | None = getattr(request.state, "still", None)
-    if asking is not None:
-        return asking
-    access = access_of(request)
-
-    async def as_before() -> Access | None:
-        return access
-
-    return as_before

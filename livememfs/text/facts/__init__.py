@@ -1,1 +1,1 @@
-"""The facts that a text states: numbers, dates, versions, names, paths; and whether a line states one nobody said."""
+"""The facts that a text states: numbers, dates, versions, names, paths; and which facts of a line have no source."""

@@ -1,7 +1,7 @@
 """Days and times of day, in every form that English and French have for them.
 
 Owns their keys and their forms, of one word (`2026-11-23`, `23.11.26`, `14h30`) and of several (`lundi 23 novembre`).
-Refuses days that no calendar has; what `yesterday` is, `relative` says. Pure, linear in the text; any thread.
+Refuses days that no calendar has. Leaves `yesterday` to `relative`. Pure, linear in the text; any thread.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from livememfs.text.facts.fact import Fact, all_of, any_of, bare_key, number_key, one
+from livememfs.text.facts.fact import Fact, all_of, any_of, bare_key, either, number_key, one
 
 _MONTHS = {
     1: "january jan janvier janv",
@@ -30,7 +30,7 @@ MONTHS = "|".join(sorted(MONTH, key=len, reverse=True))
 GAP = "[ \t\u00a0\u202f]"
 
 OPEN = "open:"
-"""What a day without a year says besides, as `open:11-23`: whoever knows when it was written can find the year."""
+"""Begins an extra key of a day without a year, as in `open:11-23`. `relative` finds the year for it."""
 
 _SEP = rf"(?:{GAP}|-)"
 _NTH = r"{}(?:st|nd|rd|th|er|e)?"
@@ -84,14 +84,14 @@ def is_date(month: int, day: int) -> bool:
 
 
 def date_keys(year: int, month: int, day: int) -> tuple[str, ...]:
-    """Everything that a day says: itself, its month, its week, its year."""
-    said = (f"d:{year:04}-{month:02}-{day:02}", f"ym:{year:04}-{month:02}", f"md:{month:02}-{day:02}", f"n:{year}")
+    """Every key of a day: the day itself, its month, its quarter, its week, its year."""
+    keys = (f"d:{year:04}-{month:02}-{day:02}", f"ym:{year:04}-{month:02}", f"md:{month:02}-{day:02}", f"n:{year}")
     quarter = (month + 2) // 3
-    return (*said, f"dd:{day}", f"i:q{quarter}", f"i:t{quarter}", *_week_keys(year, month, day))
+    return (*keys, f"dd:{day}", f"i:q{quarter}", f"i:t{quarter}", *_week_keys(year, month, day))
 
 
 def day_keys(day: date) -> tuple[str, ...]:
-    """The same of a day of the calendar."""
+    """`date_keys` of a date."""
     return date_keys(day.year, day.month, day.day)
 
 
@@ -118,7 +118,7 @@ def _time_keys(hour: str, minute: str, second: str | None) -> tuple[str, ...]:
 
 
 def stamps_in(text: str) -> tuple[str, ...]:
-    """What the dates in a name say: `20260220T140000_cline_...md`."""
+    """The keys of the dates in a name such as `20260220T140000_cline_...md`."""
     return tuple(key for match in _STAMP_INSIDE.finditer(text) for key in _stamp_keys(match))
 
 
@@ -140,8 +140,8 @@ def read_stamp(piece: str) -> Fact | None:
     year, month, day, hour, minute, second = match.groups()
     if not is_date(int(month), int(day)):
         return None
-    found, times = date_keys(int(year), int(month), int(day)), _time_keys(hour, minute, second)
-    return Fact(piece, ((found[0], times[0]),), (*found, *times))
+    days, times = date_keys(int(year), int(month), int(day)), _time_keys(hour, minute, second)
+    return Fact(piece, ((days[0], times[0]),), (*days, *times))
 
 
 def read_date(piece: str) -> Fact | None:
@@ -162,7 +162,7 @@ def read_date(piece: str) -> Fact | None:
 
 
 def _read_dmy(piece: str, match: re.Match[str]) -> Fact | None:
-    """`03/04/2026` is a day of April or of March, and `1.12.26` may be a version."""
+    """`03/04/2026` is a day in April or in March, and `1.12.26` may be a version."""
     first, mark, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
     short = len(match[4]) == 2
     days = [(year + short * _CENTURY, second, first), (year + short * _CENTURY, first, second)]
@@ -175,26 +175,22 @@ def _read_dmy(piece: str, match: re.Match[str]) -> Fact | None:
 
 
 def _read_day_and_month(piece: str, match: re.Match[str]) -> Fact | None:
-    """`23/11` is a day, or 23 of 11; `23.11` is a number first of all."""
+    """`23/11` may be a day, or 23 out of 11; `23.11` may be a number."""
     days, months = match[1] or match[3], match[2] or match[4]
-    found = [
+    dates = [
         _month_day(piece, month, day)
         for day, month in ((int(days), int(months)), (int(months), int(days)))
         if is_date(month, day) and (match[1] or day == int(days))
     ]
-    if not found:
+    if not dates:
         return None
     texts = (days, months) if match[1] else (piece,)
-    numbers = Fact(
-        piece,
-        (tuple(number_key(text) for text in texts),),
-        tuple(key(text) for text in texts for key in (number_key, bare_key)),
-    )
-    return any_of(piece, [numbers, *found])
+    says = tuple(key(text) for text in texts for key in (number_key, bare_key))
+    return any_of(piece, [Fact(piece, (tuple(map(number_key, texts)),), says), *dates])
 
 
 def read_time(piece: str) -> Fact | None:
-    """A time of day; `1h30` may last as long."""
+    """A time of day; `1h30` may also be a duration."""
     match = _TIME.fullmatch(piece)
     if match is None or int(match[1]) > 24 or int(match[3]) > 59:
         return None
@@ -205,7 +201,7 @@ def read_time(piece: str) -> Fact | None:
 
 
 def read_compact(digits: str) -> tuple[str, ...]:
-    """What `20260220` says besides the number; empty when it is no day."""
+    """The keys of `20260220` as a day; empty for a number that is no day."""
     match = _COMPACT.fullmatch(digits)
     return date_keys(*map(int, match.groups())) if match and is_date(int(match[2]), int(match[3])) else ()
 
@@ -229,9 +225,9 @@ def read_named(match: re.Match[str]) -> Fact | None:
 
 
 def read_day(match: re.Match[str]) -> Fact | None:
-    """`the 23rd`, which may count something as well."""
+    """`the 23rd`, which may also be a rank."""
     digits = re.sub(r"\D", "", match["le"] or match["nth"])
-    return Fact(match[0], ((number_key(digits),), (f"dd:{int(digits)}",)), (number_key(digits), f"dd:{int(digits)}"))
+    return either(match[0], number_key(digits), f"dd:{int(digits)}")
 
 
 def read_clock(match: re.Match[str]) -> Fact | None:
@@ -249,5 +245,4 @@ def read_hours(match: re.Match[str]) -> Fact | None:
 
 def read_week(match: re.Match[str]) -> Fact:
     """A week by its number."""
-    number = number_key(match["week"])
-    return Fact(match[0], ((number,), (f"w:{int(match['week'])}",)), (number, f"w:{int(match['week'])}"))
+    return either(match[0], number_key(match["week"]), f"w:{int(match['week'])}")

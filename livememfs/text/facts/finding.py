@@ -1,8 +1,8 @@
 """The facts in a text: numbers, dates, times, versions, `#123` references, identifiers with digits, paths and URLs.
 
-Owns what counts as one in a text, and the marks of Markdown (list ordinals, heading numbers, fences, footnotes) that do
-not. Refuses to understand: a month is only one beside a day or a year, and `yesterday` is no fact. Pure, linear in the
-text; may be called from any thread.
+Owns what counts as a fact, and the marks of Markdown (list ordinals, heading numbers, fences, footnotes) that do not.
+Does not interpret: a month counts only beside a day or a year, and `yesterday` is no fact. Pure, linear in the text;
+may be called from any thread.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from livememfs.text.facts import dates, quantities
 from livememfs.text.facts.dates import GAP
-from livememfs.text.facts.fact import Fact, bare_key, number_key
+from livememfs.text.facts.fact import Fact, bare_key, either, number_key, one
 from livememfs.text.facts.forms import MAYBE, identifier_key, in_word, prefixes
 from livememfs.text.facts.paths import word_keys
 
-# Several words that are one fact: they are found first, and what they take up is no other fact.
+# Facts of several words: they are found first, and their words are not read again.
 _THOUSANDS = re.compile(r"(?<![\w.,:/#-])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![\w:/-]|[.,][0-9]{3})")
 _LABELLED = re.compile(
     rf"(?<![\w-])(?P<word>issues?|tickets?|bugs?|pr|mr|request|version){GAP}(?:n[°o]\.?{GAP}?)?"
@@ -55,18 +55,18 @@ _NOISE = re.compile(
 
 
 def find(text: str) -> list[Fact]:
-    """The facts of a text, those of several words first, then in order. A fact that is there twice is found twice."""
-    found: list[Fact] = []
-    rest = _without_marks(text, found)
-    return [*found, *(fact for word in rest.split() if MAYBE.search(word) for fact in in_word(word))]
+    """The facts of a text, those of several words first, then in order. A fact that stands twice is returned twice."""
+    facts: list[Fact] = []
+    rest = _without_marks(text, facts)
+    return [*facts, *(fact for word in rest.split() if MAYBE.search(word) for fact in in_word(word))]
 
 
 def keys(text: str) -> set[str]:
-    """Every key that the text makes known; the same as from `find`, but each word is looked at once."""
-    found: list[Fact] = []
-    words = {word for word in _without_marks(text, found).split() if MAYBE.search(word)}
+    """Every key of the facts of a text, as from `find`, but each word is read once."""
+    facts: list[Fact] = []
+    words = {word for word in _without_marks(text, facts).split() if MAYBE.search(word)}
     return (
-        {key for fact in found for key in fact.says}
+        {key for fact in facts for key in fact.says}
         | {key for word in words for fact in in_word(word) for key in fact.says}
         | {key for name, number in set(_ANY_NAMED.findall(text)) for key in _named_keys(name, number)}
         | {key for match in quantities.ONE.finditer(text) for key in quantities.one_keys(match)}
@@ -77,25 +77,25 @@ _HYPHENS = dict.fromkeys((0x2010, 0x2011), "-")
 """Hyphens that some models write in place of the common one."""
 
 
-def _without_marks(text: str, found: list[Fact]) -> str:
-    """The text without facts of several words, which are added to `found`, and without what is no fact."""
+def _without_marks(text: str, facts: list[Fact]) -> str:
+    """The text without facts of several words, which are added to `facts`, and without marks that are no facts."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_HYPHENS)
     text = _FENCE.sub("", text)
     for pattern, read in _DAYS:
-        text = pattern.sub(_collect(read, found), text)
+        text = pattern.sub(_collect(read, facts), text)
     text = _LEAD.sub("", text)
     text = _NOISE.sub(" ", text)
     for pattern, read in _NUMBERS:
-        text = pattern.sub(_collect(read, found), text)
+        text = pattern.sub(_collect(read, facts), text)
     return text
 
 
-def _collect(read: Callable[[re.Match[str]], Fact | None], found: list[Fact]) -> Callable[[re.Match[str]], str]:
+def _collect(read: Callable[[re.Match[str]], Fact | None], facts: list[Fact]) -> Callable[[re.Match[str]], str]:
     def take(match: re.Match[str]) -> str:
         fact = read(match)
         if fact is None:
             return match[0]
-        found.append(fact)
+        facts.append(fact)
         return " "
 
     return take
@@ -111,43 +111,44 @@ def _read_thousands(match: re.Match[str]) -> Fact:
 
 
 def _read_labelled(match: re.Match[str]) -> Fact:
-    """`issue 12` is `#12` to many, and `version 2` is `v2`."""
-    number, label = number_key(match["number"]), "v" if match["word"].lower() == "version" else "r"
-    said = f"{label}:{match['number']}"
-    return Fact(match["number"], ((number,), (said,)) if label == "v" else ((number,),), (number, said))
+    """`issue 12` is often `#12`, and `version 2` is `v2`."""
+    digits = match["number"]
+    if match["word"].lower() == "version":
+        return either(digits, number_key(digits), f"v:{digits}")
+    return one(digits, number_key(digits), f"r:{digits}")
 
 
 def _read_notes(match: re.Match[str]) -> Fact:
-    """How many notes there are is known to whoever gives them."""
+    """A count of notes: `notes_keys` gives the key of the right count."""
     number = number_key(match["number"])
     return Fact(match[0], ((number,), (f"notes:{int(match['number'][:9])}",)), (number, bare_key(match["number"])))
 
 
 def _read_run(match: re.Match[str]) -> Fact:
-    """Which consolidation it is is known to whoever makes it."""
+    """The number of a consolidation: `run_keys` gives the key of the right number."""
     digits = match["number"] or match["nth"]
     return Fact(match[0], ((number_key(digits),), (run_keys(int(digits))[0],)), (number_key(digits),))
 
 
 def run_keys(number: int) -> tuple[str, str]:
-    """That there is a run of this number, `consolidation 4` and `#4`."""
+    """The keys that the run of this number has as a source, for `consolidation 4` and for `#4`."""
     return f"run:{number}", f"r:{number}"
 
 
 def _read_numbered(match: re.Match[str]) -> Fact:
-    """`notes 1, 2 and 4` are known by the numbers under which they were given."""
+    """`notes 1, 2 and 4`, by the numbers that the notes have in a prompt: see `notes_keys`."""
     digits = re.findall("[0-9]+", match[0])
     numbers = tuple(map(number_key, digits))
     return Fact(match[0], (numbers, tuple(f"note:{int(each)}" for each in digits)), numbers)
 
 
 def notes_keys(count: int) -> list[str]:
-    """That there are so many notes, numbered from 1."""
+    """The keys that `count` notes, numbered from 1, have as a source."""
     return [f"notes:{count}", *(f"note:{number}" for number in range(1, count + 1))]
 
 
 def _read_named(match: re.Match[str]) -> Fact:
-    """`Python 3`, of which 3.11 may be known."""
+    """`Python 3`; a source may say 3.11."""
     digits = match["number"]
     [fact] = in_word(digits)
     named = identifier_key(f"{match['name']}{digits}")
@@ -166,7 +167,7 @@ _DAYS: tuple[_Reader, ...] = (
     (dates.CLOCK, dates.read_clock),
     (dates.HOURS, dates.read_hours),
     (quantities.QUANTITY, quantities.read_quantity),
-    (dates.WEEK, dates.read_week),  # behind quantities, for `cette semaine 42 heures`
+    (dates.WEEK, dates.read_week),  # after quantities, because of `cette semaine 42 heures`
     (quantities.MONEY, quantities.read_money),
     (quantities.MANY, quantities.read_many),
     (_THOUSANDS, _read_thousands),
@@ -175,7 +176,7 @@ _DAYS: tuple[_Reader, ...] = (
     (_RUN, _read_run),
     (_LABELLED, _read_labelled),
 )
-"""Looked for before list marks and heading numbers are taken away: `## 20 February` begins with a day."""
+"""Read before list marks and heading numbers are removed: `## 20 February` begins with a day."""
 _NUMBERS: tuple[_Reader, ...] = (
     (dates.DAY, dates.read_day),
     (_NAMED, _read_named),

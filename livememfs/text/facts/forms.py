@@ -1,7 +1,7 @@
-"""One word as the facts in it.
+"""The facts in one word.
 
-Owns numbers, versions, references and identifiers, and which form of all is tried before which. Refuses nothing: a word
-without a fact gives none. Pure; any thread may call it.
+Owns numbers, versions, references and identifiers, and the order in which all forms are tried. Refuses nothing: a word
+may have no fact. Pure; any thread may call it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from livememfs.text.facts.paths import FILE, path, url, word_keys
 _PIECE = re.compile(r"(?P<url>[A-Za-z][A-Za-z0-9+.-]*://[^\s<>()\[\]\"'`|*]+)|#?(?:[\w./@+~:-]|(?<=[0-9]),(?=[0-9]))+")
 MAYBE = re.compile(r"[0-9/]|\.[A-Za-z]")
 _UNITS = "x|m|pt|em|rem|v|st|nd|rd|th|er|re|e|è|ème|eme|nde?|rpm|rps|qps|fps|loc"
-"""What may stand behind a number and makes no quantity of it."""
+"""What may stand behind a number without making it a quantity."""
 _NUMBER = re.compile(rf"([0-9]+(?:,[0-9]{{3}})+(?:\.[0-9]+)?|[0-9]+(?:[.,][0-9]+)?)(?:{_UNITS})?", re.I)
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _MANY = re.compile(r"([0-9]+(?:[.,][0-9]+)?)([kKM])")
@@ -29,10 +29,10 @@ _REFERENCE = re.compile(r"#([0-9]+)")
 _HASH = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,64}")
 _SHORT_HASHES = (7, 8, 10, 12)
 _TOLD_BY_NUMBER = 3
-"""A reference of so many figures is known by its number alone; `12` may be anything."""
+"""A reference with so many digits has a source if its number has one; `12` may be any number."""
 _DIGITS = re.compile(r"0*([0-9]+)")
 _TAIL = ".,:;-+@~"
-"""What may follow a fact and is no part of it."""
+"""Characters that may follow a fact and are no part of it."""
 
 
 def in_word(word: str) -> Iterator[Fact]:
@@ -46,13 +46,13 @@ def in_word(word: str) -> Iterator[Fact]:
 
 
 def _without_emphasis(piece: str) -> str:
-    """`_60_` is 60 in italics, and so is `_60` in `_60 s_`; the name of a file may begin with an underscore."""
+    """`_60_` is 60 in italics, and so is `_60` in `_60 s_`; but a file name may begin with an underscore."""
     piece = piece.rstrip(f"_{_TAIL}")
     return piece if FILE.fullmatch(piece) else piece.lstrip("_")
 
 
 def _in_piece(piece: str, in_code: bool) -> Iterator[Fact]:
-    """A piece is one fact, or it is taken apart at its colons, slashes and hyphens."""
+    """The facts in a piece: it is one fact, or it is split at its colons, slashes and hyphens."""
     if not MAYBE.search(piece):
         return
     if "_" in piece:
@@ -64,10 +64,10 @@ def _in_piece(piece: str, in_code: bool) -> Iterator[Fact]:
         if fact is not None:
             yield fact
             return
-    found = path(piece, in_code)
-    if found is not None:
-        yield found
-        if found.readings:
+    named = path(piece, in_code)
+    if named is not None:
+        yield named
+        if named.readings:
             return
     separator = next((mark for mark in ":/,@#" if mark in piece), None)
     if separator is None:
@@ -78,7 +78,7 @@ def _in_piece(piece: str, in_code: bool) -> Iterator[Fact]:
 
 
 def _identifier(piece: str) -> Iterator[Fact]:
-    """Letters and digits in one: `qwen3-2507`. With digits apart from letters it is several: `3-day`, `2024-2026`."""
+    """An identifier of letters and digits: `qwen3-2507`. `3-day` and `2024-2026` are split at the hyphen."""
     if not any(character in "0123456789" for character in piece):
         return
     parts = [part for part in piece.split("-") if part]
@@ -97,7 +97,7 @@ def _identifier(piece: str) -> Iterator[Fact]:
         readings.append(words)
     mixed = tuple(f"i:{part.casefold()}" for part in parts if not part.isalpha())
     if 0 < len(mixed) < len(parts):
-        readings.append(mixed)  # `S3-only` is about S3
+        readings.append(mixed)  # `S3-only` needs a source for S3
     yield Fact(piece, tuple(readings), (key, bare, *short, *stamps_in(piece)))
 
 
@@ -137,7 +137,7 @@ def _read_number(piece: str) -> Fact | None:
 
 
 def _read_version(piece: str) -> Fact | None:
-    """A version says the shorter ones that it begins with."""
+    """A version, which also states the shorter versions it begins with."""
     if match := _RELEASE.fullmatch(piece):
         return Fact(piece, ((f"v:{match[1]}",),), (f"v:{match[1]}", number_key(match[1])))
     if match := _ANY_RELEASE.fullmatch(piece):
@@ -150,13 +150,13 @@ def _read_version(piece: str) -> Fact | None:
     says = (whole, *(f"n:{shorter}" for shorter in prefixes(match[1])), f"v:{match[1].partition('.')[0]}")
     if not match[2]:
         return Fact(piece, ((whole,),), says)
-    suffix = match[2].strip("-.+").casefold()  # `0.8.0rc2`, where 0.8.0 and rc2 are said
+    suffix = match[2].strip("-.+").casefold()  # `0.8.0rc2`: a source may state 0.8.0 and rc2
     apart = f"i:{suffix}" if any(map(str.isdigit, suffix)) else f"{WORD}{suffix}"
     return Fact(piece, ((whole,), (f"n:{match[1]}", apart)), says)
 
 
 def prefixes(version: str) -> list[str]:
-    """The version and the shorter ones that it begins with, of two numbers at least."""
+    """The version and the shorter ones it begins with, of at least two numbers each."""
     numbers = version.split(".")
     return [".".join(numbers[:length]) for length in range(len(numbers), 1, -1)]
 
@@ -165,10 +165,8 @@ def _read_reference(piece: str) -> Fact | None:
     match = _REFERENCE.fullmatch(piece)
     if match is None:
         return None
-    readings = [(f"r:{match[1]}",)]
-    if len(match[1]) >= _TOLD_BY_NUMBER:
-        readings.append((bare_key(match[1]),))
-    return Fact(piece, tuple(readings), (f"r:{match[1]}", number_key(match[1])))
+    by_number = ((bare_key(match[1]),),) if len(match[1]) >= _TOLD_BY_NUMBER else ()
+    return Fact(piece, ((f"r:{match[1]}",), *by_number), (f"r:{match[1]}", number_key(match[1])))
 
 
 _ONE_WORD: tuple[Callable[[str], Fact | None], ...] = (

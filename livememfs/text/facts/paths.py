@@ -1,7 +1,7 @@
-"""Paths, file names and addresses as facts, and the words that names are made of.
+"""Paths, file names and addresses as facts, and the words in names.
 
-Owns what is a path in a text, and the shorter ones within it. Refuses to take `and/or` for one, unless it is marked as
-code. Pure, linear in the text; any thread may call it.
+Owns what counts as a path in a text, and the shorter paths within one. Refuses `and/or` as a path, unless it is marked
+as code. Pure, linear in the text; any thread may call it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _EXTENSIONS = (
 _EXTENSION = "|".join(_EXTENSIONS.split())
 _EXTENSION = f"(?:{_EXTENSION}|{_EXTENSION.upper()})"
 FILE = re.compile(rf"[\w.+@~-]*[\w+~-]\.{_EXTENSION}")
-"""The name of a file. `asyncio.Lock` is none: no extension is written so."""
+"""The name of a file. `asyncio.Lock` is none: extensions are all small or all capital letters."""
 _PATH = re.compile(r"[~.]{0,2}/?[\w.@+~-]+(?:/+[\w.@+~-]+)*/?")
 _SUFFIX = re.compile(rf"\.{_EXTENSION}$")
 _ISSUE_URL = re.compile(r"/(?:issues|pull|pulls|merge_requests|-/issues)/([0-9]+)")
 _PRODUCT = re.compile(r"(?:[A-Z]\w*|node|next|nuxt|vue|react|express)\.js")
-"""What is called after its language, and no file: `Node.js` is node."""
+"""Names of products that end like a file: `Node.js` is node."""
 _MANY_SEGMENTS = 8
-"""Up to here any run of segments is a path within the path; beyond, only its beginnings and ends are."""
+"""In a path of so many segments every run of segments is a path too; in a longer one only its beginnings and ends."""
 _TOO_MANY_SEGMENTS = 64
-"""From here on a path is only found as a whole: its parts would be quadratic."""
+"""A path with more segments is only known as a whole: the text of its parts would be quadratic."""
 
 _RUN = re.compile(rf"([^\W_]+)(?:\.{_EXTENSION}\b)?")
 _HUMP = re.compile(r"[A-ZÀ-Þ]?[a-zß-ÿ]+[0-9]*|[A-ZÀ-Þ]+[0-9]*(?![a-zß-ÿ])")
@@ -40,7 +40,7 @@ _MOST_WORDS = 12
 
 
 def path(piece: str, in_code: bool) -> Fact | None:
-    """A path; without readings where slashes may just as well mean `or`, which then only makes it known."""
+    """A path. It has no readings where its slashes may mean `or`: it then needs no source, but it can be one."""
     if not _PATH.fullmatch(piece):
         return None
     segments = [segment for segment in piece.split("/") if segment.strip(".~")]
@@ -60,7 +60,7 @@ def path(piece: str, in_code: bool) -> Fact | None:
 
 
 def _by_parts(segments: list[str]) -> list[tuple[str, ...]]:
-    """What else makes a path known: all its words in one text, or its file, said without a folder, and theirs."""
+    """Further sources of a path: all its words in one text, or its file name and the words of its folders."""
     *folders, last = segments
     readings = []
     if words := word_keys(" ".join(segments)):
@@ -68,7 +68,7 @@ def _by_parts(segments: list[str]) -> list[tuple[str, ...]]:
     if folders and (words := word_keys(" ".join(folders))):
         readings.append((f"f:{last.casefold()}", *words))
     if not folders and _PRODUCT.fullmatch(last):
-        readings += [word_keys(last[:-3])]
+        readings.append(word_keys(last[:-3]))
     return readings
 
 
@@ -82,41 +82,38 @@ def _path_keys(segments: list[str]) -> tuple[str, ...]:
     else:
         spans = [(0, count), *((start, count) for start in range(1, count)), *((0, stop) for stop in range(1, count))]
     folded = [segment.casefold() for segment in segments]
-    found = [f"p:{'/'.join(folded[start:stop])}" for start, stop in spans]
+    keys = [f"p:{'/'.join(folded[start:stop])}" for start, stop in spans]
     if _SUFFIX.search(segments[-1]):
-        found += [_SUFFIX.sub("", key) for key, (_, stop) in zip(found, spans, strict=True) if stop == count]
-    return (*found, *(key for segment in segments for key in stamps_in(segment)))
+        keys += [_SUFFIX.sub("", key) for key, (_, stop) in zip(keys, spans, strict=True) if stop == count]
+    return (*keys, *(key for segment in segments for key in stamps_in(segment)))
 
 
 def url(address: str) -> Fact:
-    """An address; what makes it known also makes known the path and the issue in it."""
+    """An address, which also states the path and the issue number in it."""
     bare = re.split(r"[?#]", address, maxsplit=1)[0].rstrip("/")
     segments = [segment for segment in bare.partition("://")[2].split("/") if segment]
     issues = [key for number in _ISSUE_URL.findall(bare) for key in (f"r:{number}", number_key(number))]
     if not segments:
         return one(address, f"u:{address}")
     within = _path_keys(segments)
-    if "?" in address or "#" in address:
-        return one(address, f"u:{address}", f"u:{bare}", *within, *issues)
-    return Fact(address, ((f"u:{address}",), within[:1]), (f"u:{address}", f"u:{bare}", *within, *issues))
+    by_path = () if "?" in address or "#" in address else (within[:1],)
+    return Fact(address, ((f"u:{address}",), *by_path), (f"u:{address}", f"u:{bare}", *within, *issues))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
 def word_keys(name: str) -> tuple[str, ...]:
-    """The words of a name as keys of one reading; empty when it has none, or none but figures, or very many."""
-    found = [part for run in re.findall(r"[^\W_]+", name) for part in _humps(run) or (run,)]
-    if not found or len(found) > _MOST_WORDS or any(map(_FIGURES.fullmatch, found)):
+    """The words of a name as keys of one reading; empty when it has no words, very many, or one that is a number."""
+    words = [part for run in re.findall(r"[^\W_]+", name) for part in _humps(run) or (run,)]
+    if not words or len(words) > _MOST_WORDS or any(map(_FIGURES.fullmatch, words)):
         return ()
-    return tuple(dict.fromkeys(f"{WORD}{_singular(part)}" for part in found))
+    return tuple(dict.fromkeys(f"{WORD}{_singular(word)}" for word in words))
 
 
 @lru_cache(maxsize=65_536)
 def words_in(token: str) -> tuple[str, ...]:
-    """The words of a token, which holds no blank, as they are in keys. The folders of a path are none: they could
-    be exchanged for each other.
-    """
+    """The words of a text without blanks, as keys have them. A path has none, or any mix of folders had a source."""
     if "/" in token and _LOOKS_LIKE_A_PATH.search(token):
         return ()
     runs = [run for run in _RUN.findall(token) if not _FIGURES.fullmatch(run)]
@@ -125,7 +122,7 @@ def words_in(token: str) -> tuple[str, ...]:
 
 
 def _humps(run: str) -> tuple[str, ...]:
-    """`activeContext` is two words; `9fceb02` is one."""
+    """The words of `activeContext`; empty for a single word, such as `9fceb02`."""
     if run[0].isdigit() or run.islower() or run.isupper():
         return ()
     humps = _HUMP.findall(run)

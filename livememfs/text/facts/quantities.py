@@ -1,7 +1,6 @@
 """Numbers with a unit, so that `1.5 s` is `1500 ms` and `60 s` is not `60 min`; and numbers that are written as words.
 
-Owns the units. Refuses those that mean several things (`5m`): such a number is one without a unit. Pure, linear; any
-thread may call it.
+Owns the units. A unit that may mean several things (`5m`) counts as each of them. Pure, linear; any thread may call it.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ _KINDS: dict[str, dict[str, Fraction | int]] = {
 }
 _NOT_IN_LOWER_CASE = ("mo", "go", "to")
 _ONLY_IN_LOWER_CASE = ("s", "h", "d", "j", "m")
-"""Some units count only in their own case: `5 to 10` holds no terabytes, `3D` no days."""
+"""Units that count in one case only: `5 to 10` has no terabytes, `3D` no days."""
 _MOST_DIGITS = 30
 
 
 def _units() -> dict[str, tuple[str, _Amounts]]:
-    """Kind and amount by name. A kilobyte has 1,000 bytes or 1,024, and nobody says which."""
-    found: dict[str, tuple[str, _Amounts]] = {"B": ("b", (1,)), "o": ("b", (1,))}
-    for kind, units in _KINDS.items():
-        found |= {name: (kind, (factor,)) for names, factor in units.items() for name in names.split()}
-    for power, letter in enumerate("KMGT", 1):
+    """Kind and amount of each unit, by name. A kilobyte may have 1,000 bytes or 1,024, so both count."""
+    units: dict[str, tuple[str, _Amounts]] = {"B": ("b", (1,)), "o": ("b", (1,))}
+    for kind, factors in _KINDS.items():
+        units |= {name: (kind, (factor,)) for names, factor in factors.items() for name in names.split()}
+    for power, letter in enumerate("kmgt", 1):
         for end in "bo":
-            found[f"{letter}{end}".lower()] = ("b", (1000**power, 1024**power))
-            found[f"{letter}i{end}".lower()] = ("b", (1024**power,))
-    return found
+            units[f"{letter}{end}"] = ("b", (1000**power, 1024**power))
+            units[f"{letter}i{end}"] = ("b", (1024**power,))
+    return units
 
 
 _UNITS = _units()
 _MINUTES = "m"
-"""Metres, which may be minutes."""
+"""Metres or minutes."""
 _NUMBER = (
     r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?|[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 )
@@ -73,15 +72,8 @@ MANY = re.compile(
 ONE = re.compile(
     rf"\b(?P<half>half{GAP}|demi-)?(?:an?{GAP}|(?<=demi-))(?P<unit>hour|heure|minute|day|week|month|year)\b", re.I
 )
-_TIMES = {
-    "k": 1_000,
-    "m": 10**6,
-    "thousand": 1_000,
-    "mille": 1_000,
-    "million": 10**6,
-    "billion": 10**9,
-    "milliard": 10**9,
-}
+_POWERS = {1_000: "k thousand mille", 10**6: "m million", 10**9: "billion milliard"}
+_TIMES = {name: factor for factor, names in _POWERS.items() for name in names.split()}
 
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety", "vingt trente quarante cinquante soixante"
 _IN_ORDER = (
@@ -93,37 +85,27 @@ _IN_ORDER = (
     (1, "premier deuxième troisième quatrième cinquième sixième septième huitième neuvième dixième onzième douzième"),
 )
 _OTHERS = {
-    "une": 1,
-    "première": 1,
-    "once": 1,
-    "twice": 2,
-    "both": 2,
-    "couple": 2,
-    "dozen": 12,
-    "douzaine": 12,
-    "fortnight": 14,
-    "quinzaine": 15,
-    "hundred": 100,
-    "cent": 100,
-    "thousand": 1_000,
-    "mille": 1_000,
+    **dict.fromkeys(("une", "première", "once"), 1),
+    **dict.fromkeys(("twice", "both", "couple"), 2),
+    **dict.fromkeys(("dozen", "douzaine"), 12),
+    **{"fortnight": 14, "quinzaine": 15, "hundred": 100, "cent": 100, "thousand": 1_000, "mille": 1_000},
 }
 
 
 def _number_words() -> dict[str, str]:
-    found = {name: start + place for start, names in _IN_ORDER for place, name in enumerate(names.split())}
+    words = {name: start + place for start, names in _IN_ORDER for place, name in enumerate(names.split())}
     tens = {name: 10 * ten for names in _TENS for ten, name in enumerate(names.split(), 2)}
-    ones = {name: value for name, value in found.items() if 0 < value < 20}
+    ones = {name: value for name, value in words.items() if 0 < value < 20}
     joined = {f"{ten}-{name}": more + value for ten, more in tens.items() for name, value in ones.items()}
-    return {name: str(value) for name, value in {**found, **tens, **joined, **_OTHERS}.items()}
+    return {name: str(value) for name, value in {**words, **tens, **joined, **_OTHERS}.items()}
 
 
 NUMBER_WORDS = _number_words()
-"""Digits by the word for them, in English and French."""
+"""The digits of each number word, in English and French."""
 
 
 def read_quantity(match: re.Match[str]) -> Fact | None:
-    """A number with its unit, or two: `5-10 min`. None when the word behind the number is no unit."""
+    """A number with its unit, or two numbers: `5-10 min`. None when the word behind the number is no unit."""
     unit = _unit(match["unit"])
     if unit is None or len(match[0]) > 2 * _MOST_DIGITS:
         return None
@@ -133,7 +115,7 @@ def read_quantity(match: re.Match[str]) -> Fact | None:
 
 
 def read_money(match: re.Match[str]) -> Fact | None:
-    """A sum behind the sign of its currency."""
+    """A sum of money, with the sign of its currency before it."""
     if len(match[0]) > _MOST_DIGITS:
         return None
     times = _TIMES[match["many"].lower()] if match["many"] else 1
@@ -150,13 +132,13 @@ def read_many(match: re.Match[str]) -> Fact | None:
 
 
 def one_keys(match: re.Match[str]) -> list[str]:
-    """`an hour`, and half of it."""
+    """The keys of `an hour` or `half an hour`."""
     kind, (factor, *_) = _UNITS[match["unit"].lower()]
     return [f"q:{kind}:{Fraction(factor) / (2 if match['half'] else 1)}"]
 
 
 def _with_unit(text: str, number: str, unit: tuple[str, _Amounts], times: int = 1, *, hours: bool = False) -> Fact:
-    """The number in the smallest unit of its kind, or one that had no unit. `hours`: `14h` may be a time of day."""
+    """A number with a unit, which may also stand somewhere without it. `hours`: `14h` may be a time of day."""
     kind, factors = unit
     readings: list[Fact] = []
     for value in _values(number):
@@ -180,16 +162,16 @@ def _unit(name: str) -> tuple[str, _Amounts] | None:
 
 
 def _values(number: str) -> list[Fraction]:
-    """What a number may be: `1,500` is one and a half to some."""
+    """The values that a number may have: a comma in `1,500` may be a decimal one."""
     digits = re.sub("[ \u00a0\u202f]", "", number)
-    found = [Fraction(digits.replace(",", ""))] if re.fullmatch(r"[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?", digits) else []
+    values = [Fraction(digits.replace(",", ""))] if re.fullmatch(r"[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?", digits) else []
     if digits.count(",") <= 1 and not ("," in digits and "." in digits):
-        found.append(Fraction(digits.replace(",", ".")))
-    return list(dict.fromkeys(found)) or [Fraction(digits.replace(",", "").replace(".", ""))]
+        values.append(Fraction(digits.replace(",", ".")))
+    return list(dict.fromkeys(values)) or [Fraction(digits.replace(",", "").replace(".", ""))]
 
 
 def _digits(value: Fraction) -> str:
-    """A number in decimal figures, as far as it has an end."""
+    """A number in decimal digits, rounded to twelve places."""
     if value.denominator == 1:
         return str(value.numerator)
     return f"{float(value):.12f}".rstrip("0")

@@ -1,7 +1,7 @@
-"""Days that a text means and does not name: `yesterday`, `vendredi dernier`, `in two weeks`, `le 15`.
+"""Days that a text means without their date: `yesterday`, `vendredi dernier`, `in two weeks`, `le 15`.
 
-Owns what such words mean in English and French, reckoned from when the text was written. Refuses to choose: `next
-Monday` is said of two days, so both are meant. Pure, linear in the text; any thread may call it.
+Owns what such words mean in English and French, counted from the time at which the text was written. Refuses to choose:
+`next Monday` may be either of two days, so both count. Pure, linear in the text; any thread may call it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,22 @@ from livememfs.text.facts.dates import GAP, MONTH, MONTHS, OPEN, day_keys, time_
 from livememfs.text.facts.quantities import NUMBER_WORDS
 
 _WEEKDAYS = (
-    "monday lundi",
-    "tuesday mardi",
-    "wednesday mercredi",
-    "thursday jeudi",
-    "friday vendredi",
-    "saturday samedi",
-    "sunday dimanche",
+    "monday tuesday wednesday thursday friday saturday sunday",
+    "lundi mardi mercredi jeudi vendredi samedi dimanche",
 )
-_WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+_WEEKDAY = {name: number for names in _WEEKDAYS for number, name in enumerate(names.split())}
 _DAYS_OFF = {
-    "yesterday": -1,
-    "hier": -1,
-    "last night": -1,
-    "avant-hier": -2,
-    "day before yesterday": -2,
-    "tomorrow": 1,
-    "demain": 1,
-    "après-demain": 2,
-    "day after tomorrow": 2,
+    **dict.fromkeys(("avant-hier", "day before yesterday"), -2),
+    **dict.fromkeys(("yesterday", "hier", "last night"), -1),
+    **dict.fromkeys(("tomorrow", "demain"), 1),
+    **dict.fromkeys(("après-demain", "day after tomorrow"), 2),
 }
 _BACK = r"last|past|derni[eè]re?|passée?"
 _AHEAD = r"next|coming|prochaine?"
 _BESIDE_IT = {"previous": -1, "précédent": -1, "précédente": -1, "following": 1, "suivant": 1, "suivante": 1}
-"""Said of another day as often as of the one on which it was written."""
+"""Words that may count from another day than that on which the text was written."""
+_WHICH = f"{_BACK}|{_AHEAD}"
+_ANY = f"{_WHICH}|{'|'.join(_BESIDE_IT)}"
 _COUNT = r"[0-9]{1,3}|[^\W\d_]{1,12}(?:-[^\W\d_]{1,9})?"
 _UNIT = r"minutes?|min|hours?|heures?|h|days?|jours?|j|weeks?|semaines?|months?|mois|years?|ans?|années?|fortnight"
 _AMOUNT = rf"(?P<count>{_COUNT}){GAP}?(?P<unit>{_UNIT})\b"
@@ -46,21 +38,18 @@ _LONG_MONTHS = "|".join(name for name in MONTH if len(name) > 5 or name in ("avr
 """Names that are months even without a word before them."""
 _SEP = rf"(?:{GAP}|-)"
 _HALF_A_YEAR = 200
-"""A day without a year is meant of the year in which it is no further away than this, in days."""
+"""A day without a year is in a year in which it is at most so many days away."""
 
 
 def said_days(text: str, written: datetime, known: Iterable[str]) -> set[str]:
-    """Keys of the days and times that a text means. `known`: the keys it says itself, for days without a year."""
+    """Keys of the days and times that a text means. `known`: the keys of its own facts, for days without a year."""
     text = text.casefold()
-    found: set[str] = set()
-    for pattern, read in _READERS:
-        for match in pattern.finditer(text):
-            found.update(read(match, written))
+    keys = {key for pattern, read in _READERS for match in pattern.finditer(text) for key in read(match, written)}
     for key in known:
         if key.startswith(OPEN):
             month, day = map(int, key.removeprefix(OPEN).split("-"))
-            found.update(_keys(_near(month, day, written.date())))
-    return found
+            keys.update(_keys(_near(month, day, written.date())))
+    return keys
 
 
 def _keys(days: Iterable[date]) -> Iterator[str]:
@@ -71,9 +60,9 @@ def _keys(days: Iterable[date]) -> Iterator[str]:
 def _near(month: int, day: int, around: date) -> Iterator[date]:
     for year in (around.year - 1, around.year, around.year + 1):
         if 1 <= year <= 9999 and 1 <= month <= 12 and day <= monthrange(year, month)[1]:
-            found = date(year, month, day)
-            if abs((found - around).days) <= _HALF_A_YEAR:
-                yield found
+            near = date(year, month, day)
+            if abs((near - around).days) <= _HALF_A_YEAR:
+                yield near
 
 
 def _moved(written: datetime, days: float) -> list[datetime]:
@@ -91,7 +80,7 @@ def _day_off(match: re.Match[str], written: datetime) -> Iterable[str]:
 
 
 def _amount(match: re.Match[str], written: datetime) -> Iterable[str]:
-    """`in two weeks`, `il y a 3 jours`: also the hour, where hours are counted."""
+    """`in two weeks`, `il y a 3 jours`; of a number of minutes or hours also the time of day."""
     parts = match.groupdict()
     word = parts["count"]
     if not word.isdigit() and word not in ("a", "an") and word not in NUMBER_WORDS:
@@ -112,7 +101,7 @@ def _amount(match: re.Match[str], written: datetime) -> Iterable[str]:
 
 
 def _months(written: datetime, count: int) -> list[str]:
-    """A day that is so many months away, and its month."""
+    """The keys of the day that is so many months away, and of its month."""
     months = written.year * 12 + written.month - 1 + count
     year, month = months // 12, months % 12 + 1
     if not 1 <= year <= 9999:
@@ -121,7 +110,7 @@ def _months(written: datetime, count: int) -> list[str]:
 
 
 def _weekday(match: re.Match[str], written: datetime) -> Iterable[str]:
-    """The last or the next one, and where it was said which, also that of the week beside this one."""
+    """The last or the next such day. With `last` or `next` also the one of the week before or after."""
     days = (_WEEKDAY[match["day"]] - written.weekday()) % 7
     which = f"{match['before'] or ''} {match['after'] or ''}"
     back, ahead = days - 7, days or 7
@@ -133,12 +122,12 @@ def _weekday(match: re.Match[str], written: datetime) -> Iterable[str]:
 
 
 def _beside(written: datetime, off: int, week: int) -> tuple[int, ...]:
-    """A week further, if the day is one of this week: `next Friday`, said on a Monday."""
+    """A week further, if the day is in this week: `next Friday`, written on a Monday."""
     return (off + week,) if 0 <= written.weekday() + off < 7 else ()
 
 
 def _period(match: re.Match[str], written: datetime) -> Iterable[str]:
-    """`last week`, `le mois prochain`: of a week its Monday, Friday and Sunday."""
+    """`last week`, `le mois prochain`; a week has the keys of its Monday, Friday and Sunday."""
     parts = match.groupdict()
     which, unit = parts["which"], parts["unit"]
     off = _BESIDE_IT.get(which) or (-1 if re.fullmatch(_BACK, which) else 1 if re.fullmatch(_AHEAD, which) else 0)
@@ -155,27 +144,22 @@ def _end(match: re.Match[str], written: datetime) -> Iterable[str]:
     if unit.startswith(("month", "mois")):
         return day_keys(day.replace(day=monthrange(day.year, day.month)[1]))
     if unit in MONTH:
-        near = (found.replace(day=monthrange(found.year, found.month)[1]) for found in _near(MONTH[unit], 15, day))
-        return _keys(near)
+        near = _near(MONTH[unit], 15, day)
+        return _keys(middle.replace(day=monthrange(middle.year, middle.month)[1]) for middle in near)
     if unit.startswith(("year", "an")):
         return day_keys(date(day.year, 12, 31))
-    return _keys(found for days in (4, 5, 6) for found in _moved(written, days - written.weekday()))
+    return _keys(end for days in (4, 5, 6) for end in _moved(written, days - written.weekday()))
 
 
 def _day_of_month(match: re.Match[str], written: datetime) -> Iterable[str]:
-    """`le 15` is of this month, of the last or of the next."""
+    """`le 15` is in this month, in the last or in the next."""
     day = int(re.sub(r"\D", "", match["day"]))
-    first = written.date().replace(day=1)
-    months = {first, *(moved.date() for days in (-1, 31) for moved in _moved(_midnight(first), days))}
+    months = {moved.date() for days in (-1, 0, 31) for moved in _moved(written.replace(day=1), days)}
     return _keys(month.replace(day=day) for month in months if 1 <= day <= monthrange(month.year, month.month)[1])
 
 
-def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day)
-
-
 def _month(match: re.Match[str], written: datetime) -> Iterable[str]:
-    """`in March`: of the year in which it is near."""
+    """`in March`, in the year in which it is near."""
     near = _near(MONTH[match["month"] or match["alone"]], 15, written.date())
     return [key for day in near for key in day_keys(day) if key.startswith(("ym:", "n:", "i:q", "i:t"))]
 
@@ -185,45 +169,26 @@ def _hour(match: re.Match[str], _: datetime) -> Iterable[str]:
 
 
 _Reader = Callable[[re.Match[str], datetime], Iterable[str]]
-_READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(rf"\b(?:{'|'.join(sorted(_DAYS_OFF, key=len, reverse=True))})\b"), _day_off),
-    (re.compile(rf"\b(?:in|within|dans|d'ici|sous){GAP}{_AMOUNT}"), _amount),
-    (re.compile(rf"\b(?P<back>il{GAP}y{GAP}a|depuis|since|last|past){GAP}{_AMOUNT}"), _amount),
+_PATTERNS: tuple[tuple[str, _Reader], ...] = (
+    (rf"(?:{'|'.join(sorted(_DAYS_OFF, key=len, reverse=True))})\b", _day_off),
+    (rf"(?:in|within|dans|d'ici|sous){GAP}{_AMOUNT}", _amount),
+    (rf"(?P<back>il{GAP}y{GAP}a|depuis|since|last|past){GAP}{_AMOUNT}", _amount),
+    (rf"{_AMOUNT}{GAP}(?:(?P<ago>ago|earlier|before|plus{GAP}tôt)|later|from{GAP}now|plus{GAP}tard)\b", _amount),
+    (rf"(?:(?P<before>{_WHICH}){GAP})?(?P<day>{'|'.join(_WEEKDAY)})\b(?:{GAP}(?P<after>{_WHICH})\b)?", _weekday),
+    (rf"(?P<which>{_ANY}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b", _period),
+    (rf"(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_ANY})\b", _period),
     (
-        re.compile(rf"\b{_AMOUNT}{GAP}(?:(?P<ago>ago|earlier|before|plus{GAP}tôt)|later|from{GAP}now|plus{GAP}tard)\b"),
-        _amount,
-    ),
-    (
-        re.compile(
-            rf"\b(?:(?P<before>{_BACK}|{_AHEAD}){GAP})?(?P<day>{'|'.join(_WEEKDAY)})\b(?:{GAP}(?P<after>{_BACK}|{_AHEAD})\b)?"
-        ),
-        _weekday,
-    ),
-    (
-        re.compile(
-            rf"\b(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b"
-        ),
-        _period,
-    ),
-    (
-        re.compile(rf"\b(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)})\b"),
-        _period,
-    ),
-    (
-        re.compile(
-            rf"\b(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
-            rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?"
-        ),
+        rf"(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
+        rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?",
         _end,
     ),
-    (re.compile(rf"\b(?:the{GAP}(?P<day>[0-9]{{1,2}}(?:st|nd|rd|th)))\b"), _day_of_month),
-    (re.compile(rf"\ble{GAP}(?P<day>1er|[0-9]{{1,2}})\b"), _day_of_month),
+    (rf"the{GAP}(?P<day>[0-9]{{1,2}}(?:st|nd|rd|th))\b", _day_of_month),
+    (rf"le{GAP}(?P<day>1er|[0-9]{{1,2}})\b", _day_of_month),
     (
-        re.compile(
-            rf"\b(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
-            rf"(?P<month>{MONTHS})\b|\b(?P<alone>{_LONG_MONTHS})\b"
-        ),
+        rf"(?:(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
+        rf"(?P<month>{MONTHS})|(?P<alone>{_LONG_MONTHS}))\b",
         _month,
     ),
-    (re.compile(r"\b(?:noon|midi|midnight|minuit)\b"), _hour),
+    (r"(?:noon|midi|midnight|minuit)\b", _hour),
 )
+_READERS = tuple((re.compile(rf"\b{pattern}"), read) for pattern, read in _PATTERNS)

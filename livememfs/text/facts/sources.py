@@ -1,8 +1,8 @@
-"""Lines of a bank file that state a fact nobody said (design rule 5).
+"""Lines of a bank file that state a fact without a source (design rule 5).
 
-Owns the comparison: each added line with a number, a date, a version, a reference or a path must find it in what the
-file was made from. Refuses nothing: it lists, and the caller decides. What counts as a fact is `facts`'s; what is known
-in another form is found by the keys of `fact`. Linear in the texts; pure; may be called from any thread.
+Owns the comparison: each number, date, version, reference and path of an added line must stand in a text that the file
+was made from. Refuses nothing: it lists the lines, and the caller decides. `finding` says what a fact is; the keys of
+`fact` make facts equal that are written in different ways. Linear in the texts; pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LIST_MARK = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?(?=\s|$)")
 
 @dataclass(frozen=True)
 class UnsourcedFact:
-    """An added line with facts that no source has.
+    """An added line with facts that have no source.
 
-    :number: which line of the new text, from 1
+    :number: the number of the line in the new text, from 1
     :line:   the line, without its end
-    :facts:  the facts that were not found, as they are written there
+    :facts:  the facts without a source, as the line has them
     """
 
     number: int
@@ -39,19 +39,19 @@ class UnsourcedFact:
 
 @dataclass(frozen=True)
 class DatedText:
-    """A text of which it is known when it was written, so that its `yesterday` is a day."""
+    """A text and the time at which it was written, so that `yesterday` in it is a known day."""
 
     text: str
     written: datetime
 
 
 class Sources:
-    """Every fact that some texts hold. Immutable; build it once for all files of a run."""
+    """The facts of the source texts. Immutable; build it once for all files of a run."""
 
     def __init__(self, texts: Iterable[str | DatedText], known: Iterable[str] = ()) -> None:
-        """:known: keys of facts that are known besides (see `fact`)"""
+        """:known: keys of further facts (see `fact`)"""
         given = list(texts)
-        # One text after the other: words that several of them share are looked at once.
+        # All texts in one: a word that several of them have is read once.
         self._keys = found_facts.keys("\n".join(each for each in given if isinstance(each, str)))
         self._keys.update(known)
         self._words: dict[str, int] = {}
@@ -63,7 +63,7 @@ class Sources:
             self._add_words(number, each)
 
     def _add_words(self, number: int, text: str) -> None:
-        """Take note of which text has which words, a bit for each text."""
+        """Note the words of a text, with one bit for each text that has a word."""
         bit, known = 1 << number, self._words
         for word in {word for token in set(text.split()) for word in words_in(token)}:
             known[word] = known.get(word, 0) | bit
@@ -71,14 +71,14 @@ class Sources:
                 self._keys |= {number_key(NUMBER_WORDS[word]), bare_key(NUMBER_WORDS[word])}
 
     def knows(self, fact: str) -> bool:
-        """Whether the texts hold a fact, or all facts in a piece of text, in whatever form. True where there is none.
+        """Whether all facts in a piece of text have a source, however they are written; true where it has no facts.
 
-        A word with a slash is taken for a path, as it is between the marks of code.
+        A word with a slash is read as a path, as if it were marked as code.
         """
         return all(self._has(each) for each in _alone(fact))
 
     def unknown(self, line: str) -> tuple[str, ...]:
-        """The facts of a line that no text holds, each once."""
+        """The facts of a line without a source, each once."""
         missing = (fact.text for fact in found_facts.find(line) if not self._has(fact))
         return tuple(dict.fromkeys(missing))
 
@@ -86,7 +86,7 @@ class Sources:
         return not fact.readings or any(map(self._has_all, fact.readings))
 
     def _has_all(self, reading: tuple[str, ...]) -> bool:
-        """All keys of a reading, its words in one text."""
+        """Whether the texts have all keys of a reading, and one text has all of its words."""
         texts = -1
         for key in reading:
             if key.startswith(WORD):
@@ -102,7 +102,7 @@ def _alone(fact: str) -> list[Fact]:
 
 
 def is_hard(fact: str) -> bool:
-    """Whether a fact, as it is written, is of a kind that is made up or not: see `Fact.is_hard`."""
+    """Whether a fact, as it is written, is of a kind that leaves no doubt: see `Fact.is_hard`."""
     return any(each.is_hard for each in _alone(fact))
 
 
@@ -112,9 +112,9 @@ def facts(line: str) -> list[str]:
 
 
 def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[UnsourcedFact]:
-    """The lines that are in `new` and not in `old`, and state what neither `old` nor any source does.
+    """The lines of `new` that are not in `old`, and state a fact that neither `old` nor a source has.
 
-    Texts are read anew for each call; with many files, give them as one Sources.
+    Plain texts are read again in each call; for many files, pass one Sources.
     """
     known = sources if isinstance(sources, Sources) else Sources([old, *sources])
     suspects = [
@@ -122,7 +122,7 @@ def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[Unso
     ]
     if not suspects or not isinstance(sources, Sources):
         return suspects
-    own = Sources([old])
+    own = Sources([old])  # only now: most files have no suspect line
     kept = ((each, set(own.unknown(each.line))) for each in suspects)
     both = ((each, tuple(fact for fact in each.facts if fact in missing)) for each, missing in kept)
     return [UnsourcedFact(each.number, each.line, missing) for each, missing in both if missing]
@@ -130,15 +130,14 @@ def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[Unso
 
 def _added(old: str, new: str) -> Iterator[tuple[int, str]]:
     """Number and text of each line of `new` that `old` does not have, or has less often."""
-    there = Counter(map(_said, _LINE_END.split(old)))
+    there = Counter(map(_bare, _LINE_END.split(old)))
     for number, line in enumerate(_LINE_END.split(new), 1):
-        said = _said(line)
-        if there[said] > 0:
-            there[said] -= 1
-        else:
+        bare = _bare(line)
+        there[bare] -= 1
+        if there[bare] < 0:
             yield number, line
 
 
-def _said(line: str) -> str:
-    """What a line says, whatever list it stands in and however it is indented."""
+def _bare(line: str) -> str:
+    """A line without its list mark and its indentation."""
     return " ".join(_LIST_MARK.sub("", line.strip(), count=1).split()) if line else ""

@@ -1,1 +1,1 @@
-"""What is private leaves a text: credentials by their form and by their names, and `<private>` blocks."""
+"""Removing what is private from a text: `<private>` blocks, and credentials, known by their form or their name."""

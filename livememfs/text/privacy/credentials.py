@@ -1,17 +1,17 @@
-"""Credentials by what they look like: all kinds, and where in a text each of them stands.
+"""All kinds of credentials, and where in a text they stand.
 
-Owns the kinds that need more than a pattern; all others are lines of `vendors.txt`. Refuses to guess: what has no form
-of its own is known by its name only (`named`). Pure; any thread.
+Owns the kinds that need more than a pattern; the others are lines of `vendors.txt`. Refuses to guess: a secret without
+a form of its own is recognised by its name only (`named`). Pure; any thread.
 """
 
 from __future__ import annotations
 
-import binascii
 import json
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from livememfs.text.privacy import disguises, named, vendors
 from livememfs.text.privacy.searches import Search, Span, Text, following, having, is_random, starting
@@ -30,31 +30,35 @@ _TORN = re.compile(
 
 
 def _is_aws_secret(text: str) -> bool:
-    """Whether 40 characters are no number in hexadecimal, and of more than one kind."""
+    """Whether 40 characters have letters of both cases and digits, unlike a hexadecimal number."""
     return any(map(str.islower, text)) and any(map(str.isupper, text)) and any(map(str.isdigit, text))
 
 
 def _is_jwt(text: str) -> bool:
-    """Whether the first part is a header of a token: JSON that names its algorithm."""
-    head = text.partition(".")[0]
+    """Whether the first part is the header of a token: JSON that names an algorithm."""
     try:
-        value = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (ValueError, binascii.Error, RecursionError):
+        value = json.loads(_first_part(text))
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "alg" in value
 
 
 def _is_bot(text: str) -> bool:
     """Whether the first part of a Discord token is a number."""
-    head = text.partition(".")[0]
     try:
-        return urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
-    except (ValueError, binascii.Error):
+        return _first_part(text).isdigit()
+    except ValueError:
         return False
 
 
+def _first_part(token: str) -> bytes:
+    """The text before the first dot, decoded from base64. Raises ValueError."""
+    head = token.partition(".")[0]
+    return urlsafe_b64decode(head + "=" * (-len(head) % 4))
+
+
 def _private_keys(text: Text) -> Iterator[Span]:
-    """Blocks from BEGIN to END. Without an END, as far as what follows looks like a key."""
+    """Blocks from BEGIN to END. A block without an END ends where the text no longer looks like a key."""
     begun: re.Match[str] | None = None
     for mark in _MARKS.finditer(text.whole):
         if mark[1] == "BEGIN":
@@ -74,38 +78,30 @@ def _torn(text: str, begun: re.Match[str], end: int) -> Iterator[Span]:
         yield begun.start(), body.end()
 
 
-def _passwords(text: Text) -> Iterator[Span]:
-    return named.values(_present(named.PASSWORDS, text), text.whole, text.lowered)
-
-
-def _present(words: Iterable[str], text: Text) -> list[str]:
-    """The words whose beginning stands in a text. Several begin alike, and each look costs a scan."""
+def _called(names: Sequence[str], text: Text) -> Iterator[Span]:
+    """The values of fields with one of these names. First words are searched once each: a search scans the text."""
     ascii_only = text.each.isascii()
-    firsts = {first for word in words if (first := word.partition(" ")[0]).isascii() or not ascii_only}
+    firsts = {first for name in names if (first := name.partition(" ")[0]).isascii() or not ascii_only}
     there = {first for first in firsts if first in text.each}
-    return [word for word in words if word.partition(" ")[0] in there]
-
-
-def _secrets(text: Text) -> Iterator[Span]:
-    return named.values(_present(named.SECRETS, text), text.whole, text.lowered)
+    return named.values([name for name in names if name.partition(" ")[0] in there], text.whole, text.lowered)
 
 
 # --- the table ---------------------------------------------------------------------------------------------------
 
-_AWS_ID = r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+_AWS_IDS = ("AKIA", "ASIA", "ABIA", "ACCA")
+_AWS_ID = rf"(?:{'|'.join(_AWS_IDS)})[A-Z0-9]{{16}}{_END}"
 _AWS_SECRET = r"(?:(?<![A-Za-z0-9/+])|(?<=\\[bfnrt]))([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
 _NEAR = r"[\s\S]{0,160}?"
 _GIVEN = r"""(?:\\*["'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\*["'])?"""
-"""Between the name of a header or a field and its value."""
-_AWS_IDS = ("AKIA", "ASIA", "ABIA", "ACCA")
+"""What stands between the name of a header or a field and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of credential.
 
-    :name:     as the mark shows it
-    :what:     what it is, for the documents
+    :name:     the name in the mark
+    :what:     a description, for the documentation
     :searches: how it is found
     """
 
@@ -121,9 +117,8 @@ _FIRST = (
         "AWS secret access key, by its name or beside an access key id",
         (
             following("secret", r"[_-]?(?:access)?[_-]?key" + _GIVEN + r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
-            *(starting(one, f"[A-Z0-9]{{16}}{_END}(?={_NEAR}{_AWS_SECRET})", _is_aws_secret) for one in _AWS_IDS),
-            having("akia", f"{_AWS_SECRET}(?={_NEAR}{_AWS_ID})", _is_aws_secret),
-            having("asia", f"{_AWS_SECRET}(?={_NEAR}{_AWS_ID})", _is_aws_secret),
+            *(starting(head, f"[A-Z0-9]{{16}}{_END}(?={_NEAR}{_AWS_SECRET})", _is_aws_secret) for head in _AWS_IDS),
+            *(having(head, f"{_AWS_SECRET}(?={_NEAR}{_AWS_ID})", _is_aws_secret) for head in ("akia", "asia")),
         ),
     ),
 )
@@ -181,29 +176,29 @@ _LAST = (
     Kind(
         "password",
         "what is called `password`, `PGPASSWORD`, `passphrase`, `mot de passe`, `Kennwort`, `contraseña`, ...",
-        (Search(_passwords),),
+        (Search(partial(_called, named.PASSWORDS)),),
     ),
     Kind(
         "named-secret",
         "what is called `secret`, `token`, `api_key`, `jeton`, `API-Schlüssel`, `clave de API`, ...",
-        (Search(_secrets),),
+        (Search(partial(_called, named.SECRETS)),),
     ),
 )
 
 
 def _of_vendors() -> Iterator[Kind]:
-    """A kind for each that the table of forms has, in its order."""
+    """The kinds of the table of forms, in its order."""
     for name in dict.fromkeys(form.kind for form in vendors.FORMS):
         forms = [form for form in vendors.FORMS if form.kind == name]
         begins: dict[str, list[str]] = {}
         for form in forms:
             begins.setdefault(form.vendor, []).extend([f"`{form.literal}`"] if form.way in ("word", "random") else [])
         what = "; ".join(f"{vendor}: {', '.join(all_)}" if all_ else vendor for vendor, all_ in begins.items())
-        yield Kind(name, what, tuple(found for form in forms if (found := vendors.search(form)) is not None))
+        yield Kind(name, what, tuple(search for form in forms if (search := vendors.search(form)) is not None))
 
 
 KINDS = (*_FIRST, *(kind for kind in _of_vendors() if kind.searches), *_LAST)
-"""What is known first counts where two of them meet."""
+"""Where two kinds overlap in a text, the one that comes first here gives the mark."""
 _RANKED = [(rank, search) for rank, kind in enumerate(KINDS) for search in kind.searches]
 _BY_HEAD: dict[bytes, list[tuple[int, Search]]] = {}
 for _rank, _search in _RANKED:
@@ -214,17 +209,17 @@ _OTHERS = [(rank, search) for rank, search in _RANKED if search.head is None]
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:
-    """Beginning, end and kind of each credential in a text, in its order; none touches another's inside.
+    """Beginning, end and kind of each credential in a text, in order and without overlaps.
 
-    They are looked for in the text as it stands, in what is left without disguises, and in base64.
+    They are searched in the text as it stands, in the text without disguises, and in base64.
     """
-    found = list(_all(Text(text)))
+    ranked = list(_all(Text(text)))
     without = disguises.plain(text)
-    if without is not None and (hidden := [one for one in _all(Text(without.text)) if one[0] < one[1]]):
+    if without is not None and (hidden := [each for each in _all(Text(without.text)) if each[0] < each[1]]):
         origins = without.origins((start, end) for start, end, _ in hidden)
-        found += [(*origin, rank) for origin, (_, _, rank) in zip(origins, hidden, strict=True)]
+        ranked += [(*origin, rank) for origin, (_, _, rank) in zip(origins, hidden, strict=True)]
     merged: list[tuple[int, int, int]] = []
-    for start, end, rank in sorted(found):
+    for start, end, rank in sorted(ranked):
         if merged and start < merged[-1][1]:
             before = merged[-1]
             merged[-1] = before[0], max(before[1], end), min(before[2], rank)
@@ -248,12 +243,12 @@ def _found(text: Text) -> Iterator[tuple[int, int, int]]:
 
 
 def _in_base64(text: Text) -> Iterator[tuple[int, int, int]]:
-    """The runs of base64 that say a credential, with the kind of the first of them."""
-    # Most texts have none: all that is said is looked at together, and each by itself only if there is one.
-    said = disguises.said(text.words)
-    if not said or next(_found(Text(said)), None) is None:
+    """The runs of base64 that hold a credential, with the rank of the first one in each."""
+    # Most texts have none: all decoded text is searched at once, and each run by itself only where there is a hit.
+    together = disguises.said(text.words)
+    if not together or next(_found(Text(together)), None) is None:
         return
-    for (start, end), says in disguises.coded(text.whole):
-        first = min(_found(Text(says)), default=None)
+    for (start, end), decoded in disguises.coded(text.whole):
+        first = min(_found(Text(decoded)), default=None)
         if first is not None:
             yield start, end, first[2]

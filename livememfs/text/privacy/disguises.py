@@ -1,8 +1,8 @@
-"""Texts as they are without what hides a credential in them, and where each part of that stood.
+"""Texts without the disguises that may hide a credential, and where each part stood in the original.
 
-Owns two disguises. What nobody sees or what only says the same in another way is taken out or put right: zero-width
-characters, soft hyphens, colours of a terminal, full-width letters, escapes of ordinary characters, lines joined by a
-backslash. And base64 is decoded where it is text. Refuses to judge what stands there. Pure; any thread.
+Owns two kinds of disguise. Invisible characters and other spellings are removed or replaced: zero-width characters,
+soft hyphens, colours of a terminal, full-width letters, escapes of ordinary characters, lines joined by a backslash.
+And base64 is decoded where it holds text. Does not judge what the text holds. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from livememfs.text.privacy.searches import Span
 
 UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
-"""Characters that nobody sees, for a set of a pattern."""
+"""Invisible characters, for a set in a pattern."""
 _OTHER = "\uff01-\uff5e\U0001d400-\U0001d7ff"
 """Letters and digits that stand for ASCII's."""
 _RARE = re.compile(f"[{UNSEEN}{_OTHER}]")
 _ORDINARY = r"(?:2[dDeE]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9aA]|5[fF]|7[eE])"
-"""The code of a letter, a digit, or of `-._~`: nobody needs to escape one."""
+"""The code of a letter, a digit, or of `-._~`, which never need an escape."""
 _HIDES = re.compile(
     rf"""
     [{UNSEEN}]++
@@ -38,18 +38,18 @@ _HIDES = re.compile(
 )
 _MAY_HIDE = re.compile(rf"[\x1b\\%&{UNSEEN}{_OTHER}]")
 _FAR = 4_000
-"""No credential that hides is longer on either side of what hides it."""
+"""So far on each side of a disguise the text is searched: no credential is longer."""
 _APART = "\n\n"
 _ESCAPED = re.compile(rf"%{_ORDINARY}|&#|\\(?:\r?\n|\\|u00|x1[bB]|033|e\[)")
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What stands near the disguises of a text, without them.
+    """The parts of a text that are near disguises, without these.
 
-    :text:  all of it, with an empty line between its parts
-    :whole: the text with them
-    :parts: where the parts stand in it
+    :text:  all parts, with an empty line between them
+    :whole: the original text
+    :parts: where the parts stand in the original text
     """
 
     text: str
@@ -57,7 +57,7 @@ class Plain:
     parts: tuple[Span, ...]
 
     def origins(self, spans: Iterable[Span]) -> list[Span]:
-        """Where some parts of the text stood in the whole, each with all that hid it."""
+        """Where spans of `text` stood in `whole`, each with the disguise of its characters."""
         starts, origins = self._kept()
 
         def of(place: int) -> Span:
@@ -68,7 +68,7 @@ class Plain:
         return [(of(start)[0], of(end - 1)[1]) for start, end in spans]
 
     def _kept(self) -> tuple[list[int], list[Span]]:
-        """Where each piece begins, and where it stood; of one that was kept as it was the end is not told."""
+        """Where each piece of `text` begins, and its span in `whole`; the span of an unchanged piece is empty."""
         starts, origins, length = [], [], 0
         for at, end in self.parts:
             for match in _hidden(self.whole, at, end):
@@ -87,23 +87,23 @@ class Plain:
 
 
 def plain(text: str) -> Plain | None:
-    """What stands near disguises, without them; None when there is none."""
+    """The parts of a text near its disguises, without these; None for a text without disguises."""
     parts = tuple(_near(text)) if _may_hide(text) else ()
-    return (
-        Plain(_APART.join(_HIDES.sub(_shown, text[start:end]) for start, end in parts), text, parts) if parts else None
-    )
+    if not parts:
+        return None
+    return Plain(_APART.join(_HIDES.sub(_shown, text[start:end]) for start, end in parts), text, parts)
 
 
 def _hidden(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
-    """What hides something in a part of a text."""
-    for first in _MAY_HIDE.finditer(text, at, end):  # one letter is looked for faster than what begins with it
+    """The disguises in a part of a text."""
+    for first in _MAY_HIDE.finditer(text, at, end):  # searching a set of single characters is fast
         if first.start() >= at and (match := _HIDES.match(text, first.start(), end)) is not None:
             yield match
             at = match.end()
 
 
 def _near(text: str) -> Iterator[Span]:
-    """Whole lines near what hides something: what is far from all of it was looked at as it stands."""
+    """Whole lines near disguises. Text far from all of them need not be searched again."""
     start = end = at = 0
     while (match := next(_hidden(text, at, len(text)), None)) is not None:
         if match.start() - _FAR > end:
@@ -112,7 +112,7 @@ def _near(text: str) -> Iterator[Span]:
             start = text.rfind("\n", end, match.start() - _FAR) + 1 or end
         end = text.find("\n", match.end() + 2 * _FAR)
         end = len(text) if end < 0 else end
-        at = max(match.end(), end - _FAR)  # what hides before is far enough from the end
+        at = max(match.end(), end - _FAR)  # a disguise before this place is far enough from the end
     if end:
         yield start, end
 
@@ -124,7 +124,7 @@ def _may_hide(text: str) -> bool:
 
 
 def _shown(match: re.Match[str]) -> str:
-    """What stands for something that hid, most often nothing."""
+    """What a disguise is replaced by: most often nothing."""
     hidden = match[0]
     if hidden.startswith("%"):
         return chr(int(hidden[1:], 16))
@@ -145,51 +145,50 @@ _CODED = re.compile(f"[A-Za-z0-9+/_-]{{{_LEAST},}}+={{0,2}}")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _NO_CODE = bytes(code if _CODED.match(chr(code) * 16) else 32 for code in range(128)).translate(_STANDARD) + b" " * 128
 _ASCII = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef")
-"""What four letters begin with that stand for three bytes of which the first is ASCII."""
+"""The first of four letters that stand for three bytes, where the first byte is ASCII."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LINE_END = re.compile(r"(?:\r?\n|\\r\\n|\\n)[ \t]{0,80}")
 _OF_64 = "[A-Za-z0-9+/_-]"
 _LAST = re.compile(rf"(?:{_OF_64}{{4}}){{0,3}}{_OF_64}{{2}}(?:==|{_OF_64}=|{_OF_64}{{2}})" + r"""(?=[\s"'\\]|\Z)""")
-"""The short line that several of base64 end with, and nothing behind it."""
+"""The short last line of several lines of base64."""
 _WRAPPED = 60
-"""A line of base64 that goes on in the next has at least so many characters, a multiple of four."""
+"""A line of base64 that continues in the next has at least so many characters, a multiple of four."""
 
 
 def said(words: Iterable[str]) -> str:
-    """All that words in base64 may say, for a first look: where it stood is not told."""
+    """All text that words in base64 may hold, without its places, for a first quick search."""
     data = "\n".join(words).encode("ascii", "replace").translate(_NO_CODE)
     parts = []
     open_line = False
     for run in data.split():
-        # The first look of `_decoded` is taken here: a call for each of many thousand runs is most of the cost.
-        says = _decoded(run) if (run[4] in _ASCII if len(run) >= _LEAST else open_line) else None
-        open_line = says is not None and _goes_on(run)
-        if says is not None:
-            parts += [says, "" if open_line else "\n\n"]
+        # The first check of `_decoded` is made here too: to call it for each of many thousand runs is most of the cost.
+        decoded = _decoded(run) if (run[4] in _ASCII if len(run) >= _LEAST else open_line) else None
+        open_line = decoded is not None and _goes_on(run)
+        if decoded is not None:
+            parts += [decoded, "" if open_line else "\n\n"]
     return "".join(parts)
 
 
 def coded(text: str) -> list[tuple[Span, str]]:
-    """Where base64 stands that is text, and what it says; lines of it that belong together are one."""
-    found: list[tuple[Span, str]] = []
+    """Each place where base64 holds text, and that text. Lines of base64 that belong together are one place."""
+    places: list[tuple[Span, str]] = []
     at = 0
     while (match := _CODED.search(text, at)) is not None:
         at = match.end()
-        says = []
+        parts = []
         line: re.Match[str] | None = match
-        while line is not None and (part := _decoded(run := _standard(line[0]))) is not None:
-            says.append(part)
+        while line is not None:
+            run = line[0].rstrip("=").encode().translate(_STANDARD)
+            part = _decoded(run)
+            if part is None:
+                break
+            parts.append(part)
             at = line.end()
             gap = _LINE_END.match(text, at) if _goes_on(run) else None
             line = (_CODED.match(text, gap.end()) or _LAST.match(text, gap.end())) if gap is not None else None
-        if says:
-            found.append(((match.start(), at), "".join(says)))
-    return found
-
-
-def _standard(line: str) -> bytes:
-    """A run of base64 in the alphabet that most use, without padding."""
-    return line.rstrip("=").encode().translate(_STANDARD)
+        if parts:
+            places.append(((match.start(), at), "".join(parts)))
+    return places
 
 
 def _goes_on(run: bytes) -> bool:
@@ -197,14 +196,14 @@ def _goes_on(run: bytes) -> bool:
 
 
 def _decoded(run: bytes) -> str | None:
-    """What a run of base64 in the standard alphabet says, in UTF-8 or UTF-16; None when that is no text."""
+    """The text in a run of base64 of the standard alphabet, in UTF-8 or UTF-16; None when it holds no text."""
     if len(run) >= _LEAST and (run[4] not in _ASCII or (run[0] not in _ASCII and _ASCII.isdisjoint(run[8:13:4]))):
-        return None  # most are none, and this tells it fast
+        return None  # most runs hold no text, and this check is fast
     run = run[:-1] if len(run) % 4 == 1 else run
     data = a2b_base64(run + b"=" * (-len(run) % 4))
     wide = len(data) > 2 and data.count(0) * 2 >= len(data) - 1
     try:
-        says = data.decode("utf-16-le" if wide else "utf-8")
+        text = data.decode("utf-16-le" if wide else "utf-8")
     except UnicodeDecodeError:
         return None
-    return says if _CONTROL.search(says) is None else None
+    return text if _CONTROL.search(text) is None else None

@@ -1,8 +1,8 @@
-"""Secrets that are known by their names alone: `password=...`, `"api_key": "..."`, `le mot de passe est ...`.
+"""Secrets that are recognised by their names: `password=...`, `"api_key": "..."`, `le mot de passe est ...`.
 
-Owns which names say that what follows is secret, in English, French, German and Spanish, how a value may follow them,
-and which values plainly are none: variables, calls, types, placeholders. Refuses to take words of a
-sentence for a password where the sentence goes on. Pure; any thread.
+Owns the names of secrets in English, French, German and Spanish, how a value may follow a name, and which values are
+clearly no secrets: variables, calls, types, placeholders. A word is no password where the sentence continues behind it.
+Pure; any thread.
 """
 
 from __future__ import annotations
@@ -11,39 +11,29 @@ import re
 from collections.abc import Iterable, Iterator
 
 _OWN_WORDS = ("pass", "pwd", "mdp", "clave")
-"""Passwords, where no letter stands before them."""
+"""Names of passwords only where no letter stands before them."""
 PASSWORDS = (
     *("password", "passwd", "passphrase", "passcode", *_OWN_WORDS, "mot de passe", "mot_de_passe", "phrase secrète"),
     *("passwort", "kennwort", "contraseña", "contrasena"),
 )
 _FOREIGN = (
-    *(
-        "clé api",
-        "cle api",
-        "clé_api",
-        "cle_api",
-        "clé d'api",
-        "clé d’api",
-        "clé secrète",
-        "clé privée",
-        "clé d'accès",
-        "clé d’accès",
-    ),
+    *("clé api", "cle api", "clé_api", "cle_api", "clé d'api", "clé d’api", "clé secrète", "clé privée"),
+    *("clé d'accès", "clé d’accès"),
     *("jeton", "jeton d'accès", "jeton d’accès", "schlüssel", "schluessel", "geheimnis", "clave de api", "clave api"),
     *("clave_api", "clave secreta", "clave privada", "clave de acceso", "token de acceso"),
 )
 SECRETS = ("secret", "token", "key", "credential", "credentials", *_FOREIGN)
 LEAST = 6
-"""So many characters a value has that is taken for a secret in a text."""
+"""The fewest characters of a secret in a text."""
 
 _KEY_OF = re.compile(
     r"(?:access|account|api|auth|client|deploy|encryption|license|master|private|secret|session|shared|sign(?:ing)?)"
     r"[_. -]?\Z"
 )
-"""What a key is of, to be a secret one."""
+"""The word before `key`, when the key is secret."""
 _SCHLUESSEL_OF = re.compile(r"(?:api|zugangs|zugriffs|geheim|geheimer|privater|master)[ _-]?\Z")
 _PAGE = re.compile(r"(?:page|next|continuation|sync|cursor|stop|pad|eos|bos|public[_-]?key)[_-]?\Z")
-"""Tokens that open nothing."""
+"""The word before `token`, when the token gives no access."""
 _LOOKED_BACK = 14
 
 _VALUE = re.compile(
@@ -61,9 +51,9 @@ _VALUE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
-"""An assignment behind its name, of what is quoted or is one word."""
+"""An assignment behind its name, to a quoted value or to one word."""
 _FLAG = re.compile(r"""[ \t]{1,4}(?:"([^"\r\n]{6,})"|'([^'\r\n]{6,})'|(?P<bare>[^\s"'`;&|<]{6,}))""")
-"""What follows `--password` on a command line."""
+"""The value of `--password` on a command line."""
 _ELEMENT = re.compile(r">([^<>\r\n]{6,200})</")
 _BLOCK = re.compile(
     r"""["']?[ \t]{0,4}:[ \t]{0,4}[|>][0-9+-]{0,2}[ \t]{0,4}\r?\n([ \t]{1,80})"""
@@ -71,7 +61,7 @@ _BLOCK = re.compile(
 )
 """A block of text behind a name in YAML."""
 _CELL = re.compile(r"[ \t*_`]{0,4}\|[ \t]{0,40}[*_`]{0,3}(?P<told>[^\s|`*]{6,200})[*_`]{0,3}[ \t]{0,40}\|")
-"""What the next cell of a table says."""
+"""The next cell of a table."""
 _TOLD = re.compile(
     r"""
     (?: [ \t]+ (?: for|of|to|on|pour|de|du|des|für|von|zum|zur|para|del ) (?: [ \t]+ [^\s:=|]{1,40} ){1,4}? )?
@@ -81,7 +71,7 @@ _TOLD = re.compile(
     """,
     re.VERBOSE,
 )
-"""What a sentence says that a secret is."""
+"""The secret in a sentence such as `the password is ...`."""
 _GAPS = (" ", "\t", ":", "=", "\u00a0", "\u202f")
 _NOT_TOLD = re.compile(
     r"(?:utf|sha|md|aes|rsa|ed|base|rfc|oauth|http|https|s|ipv|v|bcrypt|pbkdf|argon|scrypt|x|p|h|hs|rs|es)[_-]?[0-9].{0,24}"
@@ -89,7 +79,7 @@ _NOT_TOLD = re.compile(
     r"|(?:[A-Za-z]+[-_./])+[0-9]{1,2}",
     re.IGNORECASE,
 )
-"""What has digits and is no secret: algorithms, quantities, days, names of variables, where it is kept."""
+"""Values with digits that are no secrets: algorithms, quantities, days, names of variables, places."""
 
 _NONE = re.compile(
     r"""
@@ -101,7 +91,7 @@ _NONE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Values that say that there is none here."""
+"""Values that stand for a missing secret."""
 _NAME = re.compile(r"[A-Za-z_][\w-]*\Z", re.ASCII)
 _CODE = re.compile(
     r"""
@@ -109,7 +99,7 @@ _CODE = re.compile(
       (?: [^)\]}]* | .*[)\]}](?:\.\w+)*[(\[{]?[;,.:]* )
     | [A-Za-z_]++(?:[0-9][A-Za-z_]*+)?                                    # settings.api_key
       (?: (?:\.|::|->|\?\.) [A-Za-z_]++ (?:[0-9][A-Za-z_]*+)? )+
-    | (?:https?|arn|vault|op|env|file|ref|ssm)://?\S* | arn:\S*           # where it is kept
+    | (?:https?|arn|vault|op|env|file|ref|ssm)://?\S* | arn:\S*           # the place of a secret
     | (?:~|\.{1,2})?(?:/[A-Za-z_.-]{1,40})+                               # a path
     """,
     re.VERBOSE | re.ASCII | re.DOTALL,
@@ -131,92 +121,79 @@ def is_secret_name(name: str) -> bool:
 
 
 _ENDINGS = {_CAMEL.sub("_", word): word for word in (*PASSWORDS, *SECRETS)}
-"""How the name of a field may end, and the word that it ends in."""
+"""How the name of a secret field may end, and the name of the secret in it."""
 
 
 def is_given(value: str) -> bool:
-    """Whether a value is one, and no placeholder or variable."""
+    """Whether a value is no placeholder and no variable."""
     return _NONE.fullmatch(value) is None and value.lower().strip("_-") not in (*PASSWORDS, *SECRETS)
 
 
 def is_key(value: str) -> bool:
-    """Whether a value is one that opens something: it has a digit, and is no call and no name of a variable."""
+    """Whether a value can be a key: it has a digit, and is no placeholder, no variable and no call."""
     return has_digit(value) and is_given(value) and _CODE.fullmatch(value) is None
 
 
 def has_digit(value: str) -> bool:
-    """Whether there is any digit in it."""
+    """Whether a value has a digit."""
     return any(map(str.isdigit, value))
 
 
 def values(words: Iterable[str], text: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """Where the values of fields stand whose names end in one of some words; `lowered` is the text in lower case."""
+    """Where the values of fields stand whose names end in one of these words; `lowered` is the text in lower case."""
     for word in words:
-        yield from _values(word, text, lowered)
-
-
-def _values(word: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
-    at = lowered.find(word)
-    while at >= 0:
-        end = at + len(word)
-        if not lowered[end : end + 1].isalnum() and _says_so(lowered, at, word):
-            found = _value_after(text, lowered, at, end)
-            if found is not None:
-                span, end = found
+        at = lowered.find(word)
+        while at >= 0:
+            end = at + len(word)
+            if not lowered[end : end + 1].isalnum() and _says_so(lowered, at, word):
+                span, end = _value_after(text, lowered, at, end)
                 if span is not None:
                     yield span
-        at = lowered.find(word, end)
+            at = lowered.find(word, end)
 
 
 def _says_so(lowered: str, at: int, word: str) -> bool:
-    """Whether the word at a place is, with what stands before it, the name of a secret."""
+    """Whether the word at a place, with the text before it, is the name of a secret."""
     before = lowered[max(0, at - _LOOKED_BACK) : at]
     if word == "key":
         return _KEY_OF.search(before) is not None
     if word in ("schlüssel", "schluessel"):
         return _SCHLUESSEL_OF.search(before) is not None
     if word == "secret":
-        return not before.endswith(":")  # the name of a resource
+        return not before.endswith(":")  # `...:secret` is a kind of resource
     if word == "token":
         return _PAGE.search(before) is None
     return word not in _OWN_WORDS or not before[-1:].isalpha() or before.endswith(("db", "pg"))
 
 
-def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int, int] | None, int] | None:
-    """The secret behind a name, None when it is none, and where to go on; None when nothing is assigned."""
+def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int, int] | None, int]:
+    """The secret behind the name in `[at, end)`, or None; and the place from which to search on."""
     password = lowered[at:end] in PASSWORDS
     near = text[end : end + 6]
-    match = _BLOCK.match(text, end) if ":" in near else None
-    if match is not None:
+    if ":" in near and (match := _BLOCK.match(text, end)):
         return _block(match), match.end()
-    match = _VALUE.match(text, end)
-    if match is not None:
+    if match := _VALUE.match(text, end):
         return _judged(text, match, password), match.end()
-    if lowered[max(0, at - 24) : at].rpartition(" ")[2].startswith("--"):
-        match = _FLAG.match(text, end)
-        if match is not None:
-            return _judged(text, match, False), match.end()
-    if lowered[at - 1 : at] == "<":
-        match = _ELEMENT.match(text, end)
-        if match is not None:
-            return _judged(text, match, password), match.end()
+    is_option = lowered[max(0, at - 24) : at].rpartition(" ")[2].startswith("--")
+    if is_option and (match := _FLAG.match(text, end)):
+        return _judged(text, match, False), match.end()
+    if lowered[at - 1 : at] == "<" and (match := _ELEMENT.match(text, end)):
+        return _judged(text, match, password), match.end()
     match = _CELL.match(text, end) if "|" in near else _TOLD.match(text, end) if near[:1] in _GAPS else None
-    # What is none may hold another name.
-    return (_told(match, password), match.start("told")) if match is not None else None
+    # The search goes on before this value: a value that is no secret may hold another name.
+    return (_told(match, password), match.start("told")) if match is not None else (None, end)
 
 
 def _block(match: re.Match[str]) -> tuple[int, int] | None:
     value = match["block"].rstrip()
-    one = "\n" not in value or not any(" " in line.strip() for line in value.splitlines())
-    return (
-        (match.start("block"), match.start("block") + len(value))
-        if one and is_given(value) and len(value) >= LEAST
-        else None
-    )
+    prose = "\n" in value and any(" " in line.strip() for line in value.splitlines())
+    if prose or not is_given(value) or len(value) < LEAST:
+        return None
+    return match.start("block"), match.start("block") + len(value)
 
 
 def _told(match: re.Match[str], password: bool) -> tuple[int, int] | None:
-    """What a cell or a sentence says, when it is no word: it has digits and letters, or a password has signs."""
+    """The secret in a cell or a sentence: it has digits and letters, or is a password with signs, or of digits only."""
     value = match["told"].rstrip(_TRAILING + "!?")
     if len(value) < LEAST or not is_given(value) or _CODE.fullmatch(value) is not None or _is_name(value):
         return None
@@ -227,7 +204,7 @@ def _told(match: re.Match[str], password: bool) -> tuple[int, int] | None:
 
 
 def _judged(text: str, match: re.Match[str], password: bool) -> tuple[int, int] | None:
-    """What of an assignment is a secret. A password may have digits only, or none; all others have some of both."""
+    """The secret in an assignment. A password may have digits only, or none; any other secret has some, not only."""
     group = match.lastindex or 0
     start, end = match.span(group)
     bare = match.lastgroup == "bare"
@@ -245,5 +222,5 @@ def _judged(text: str, match: re.Match[str], password: bool) -> tuple[int, int] 
 
 
 def _is_name(value: str) -> bool:
-    """Whether a value is the name of a secret, as of the field that has it."""
+    """Whether a value is itself the name of a secret, such as a variable."""
     return _NAME.match(value) is not None and is_secret_name(value) and sum(map(str.isdigit, value)) <= 1

@@ -1,8 +1,8 @@
-"""What is private leaves a text: `<private>` blocks and credentials are replaced by marks that can be seen.
+"""Redaction: `<private>` blocks and credentials in a text are replaced by visible marks.
 
-Owns the blocks, the marks, and what redacting means for texts, JSON values and files with front matter. Fails closed: a
-block that is never closed goes on to the end, one that was never opened begins where the text does. Redacting twice
-changes nothing, and beside what is replaced nothing changes. Pure; any thread.
+Owns the blocks, the marks, and how texts, JSON values and files with front matter are redacted. Fails closed: a block
+that is never closed ends with the text, and a block that was never opened begins with the text. Redacting twice changes
+nothing more, and all other text stays as it is. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from livememfs.errors import PrivateText
 from livememfs.text import frontmatter
 from livememfs.text.frontmatter import FrontMatterError
 from livememfs.text.privacy import credentials, named
+from livememfs.text.privacy.disguises import UNSEEN
 
 PRIVATE = "private"
 """The kind of a block; all other kinds are those of `credentials.KINDS`."""
 NAMED = "named-secret"
 TOO_DEEP = "too-deep"
 LARGE = 1 << 18
-"""Whoever must not be held up redacts what is larger, in bytes or characters, in a thread."""
+"""A larger text, in bytes or characters, is redacted in a thread, so that it does not hold up the event loop."""
 MARK = re.compile(r"\[private\]|\[redacted: [a-z0-9-]{1,40}\]")
-"""What stands where something was replaced."""
+"""The marks that replace private text."""
 _MOST_PASSES = 8
 _FAR = 4_000
-"""No credential is so much longer that it would not be noticed at its beginning or its end."""
+"""So far on each side of a mark the text is searched again: no credential is longer."""
 _DEEPEST = 200
 
-_HIDDEN = "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]*+"
-"""Characters that nobody sees."""
+_HIDDEN = f"[{UNSEEN}]*+"
 _NAME = _HIDDEN.join(
     f"[{letter}{letter.upper()}{chr(ord(letter) + 0xFEE0)}{chr(ord(letter) + 0xFEC0)}]" for letter in PRIVATE
 )
@@ -39,7 +39,7 @@ _OPENS = (
     r"[<\uff1c\ufe64&\\%](?:(?<=[<\uff1c\ufe64])|(?<=&)(?:amp;){0,4}(?:lt|LT|\#0{0,6}60|\#[xX]0{0,6}3[cC]);?"
     r"|(?<=\\)\\{0,7}(?:u003|x3)[cC]|(?<=%)3[cC])"
 )
-"""One character out of a set comes first: the engine looks for that many times faster than for one of several."""
+"""It begins with a set of single characters, which the engine finds much faster than alternatives."""
 _CLOSES = r"(?:[>\uff1e\ufe65]|&(?:amp;){0,4}(?:gt|GT|\#0{0,6}62|\#[xX]0{0,6}3[eE]);?|\\{1,8}(?:u003|x3)[eE]|%3[eE])"
 _SLASH = r"(?:\\{0,8}[/\uff0f]|&(?:amp;){0,4}\#(?:47|[xX]2[fF]);|\\{1,8}(?:u002|x2)[fF]|%2[fF])"
 _WORD = re.compile(_NAME)
@@ -59,36 +59,36 @@ class Redacted:
 
 def redact(text: str) -> Redacted:
     """Replace every `<private>` block and every credential by its mark."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     blocks = _blocks(text) if _may_have_tags(text) else []
     if blocks:
         text = _replaced(text, blocks)
-        found.add(PRIVATE)
-    for _ in range(_MOST_PASSES):  # what stood beside a credential may be one itself, now that it stands alone
+        kinds.add(PRIVATE)
+    for _ in range(_MOST_PASSES):  # the text beside a replaced credential may now be recognised as another one
         spans = credentials.spans(_without_marks(text))
         if not spans:
             break
         text = _replaced(text, [(start, end, f"[redacted: {kind}]") for start, end, kind in spans])
-        found.update(kind for _, _, kind in spans)
+        kinds.update(kind for _, _, kind in spans)
         if len(text) > _FAR and not credentials.spans(_beside_marks(text)):
             break  # nothing new can be found far from what was replaced
-    return Redacted(text, tuple(sorted(found)))
+    return Redacted(text, tuple(sorted(kinds)))
 
 
 def redact_value(value: Any) -> tuple[Any, tuple[str, ...]]:
     """A JSON value with every text in it redacted, names of fields too; and the kinds that were replaced.
 
-    A text in a field called `password`, `api_key` or the like is a credential whatever it looks like. Fields whose
-    names become the same are told apart by numbers. What is nested over 200 deep is replaced as a whole.
+    A text in a field called `password`, `api_key` or the like is always a credential. Names of fields that become equal
+    get a number. A value that is nested over 200 deep is replaced as a whole.
     """
-    found: set[str] = set()
-    return _value(value, found, secret=False, depth=0), tuple(sorted(found))
+    kinds: set[str] = set()
+    return _value(value, kinds, secret=False, depth=0), tuple(sorted(kinds))
 
 
 def redact_file(data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """A note or memory as somebody wrote it, redacted, and the kinds that were replaced.
+    """The file of a note or memory, redacted, and the kinds that were replaced.
 
-    Front matter stays front matter where it can. Bytes that are no text stay what they are.
+    Front matter stays front matter where that is possible. Bytes that are not UTF-8 stay as they are.
     """
     text = data.decode("utf-8", "surrogateescape")
     redacted = redact(text)
@@ -99,13 +99,13 @@ def redact_file(data: bytes) -> tuple[bytes, tuple[str, ...]]:
     return redacted.text.encode("utf-8", "surrogateescape"), redacted.found
 
 
-def told(path: str, found: tuple[str, ...]) -> PrivateText:
-    """What the writer of a text is told of the kinds that were replaced in it."""
-    return PrivateText(path=path, detail=", ".join(found))
+def told(path: str, kinds: tuple[str, ...]) -> PrivateText:
+    """The message to the writer of a text in which these kinds were replaced."""
+    return PrivateText(path=path, detail=", ".join(kinds))
 
 
 def without_marks(text: str) -> str:
-    """A text with a blank for each mark: what is looked up must not be found by them."""
+    """A text with a blank for each mark, so that no search finds the words of a mark."""
     return MARK.sub(" ", text)
 
 
@@ -117,14 +117,14 @@ def _may_have_tags(text: str) -> bool:
 
 
 def _blocks(text: str) -> list[tuple[int, int, str]]:
-    """The blocks of a text, the outermost of those that stand in one another."""
+    """The blocks of a text; of nested blocks the outermost."""
     blocks: list[tuple[int, int, str]] = []
     begun = depth = 0
     for tag in _TAG.finditer(text):
         if tag["slash"] is None:
             begun = tag.start() if depth == 0 else begun
             depth += 1
-        elif depth == 0:  # closed, and never opened: nobody can say where it began
+        elif depth == 0:  # closed but never opened: nobody can say where it began
             blocks = [(0, tag.end(), "[private]")]
         elif tag["end"] is not None:
             depth -= 1
@@ -144,12 +144,12 @@ def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """The text with its marks blanked out: no credential reaches over one, and all else keeps its place."""
+    """The text with line feeds for its marks: no credential goes across a mark, and all other text keeps its place."""
     return MARK.sub(lambda mark: "\n" * len(mark[0]), text) if "[private]" in text or "[redacted: " in text else text
 
 
 def _beside_marks(text: str) -> str:
-    """What stands near the marks of a text, without them."""
+    """The parts of a text near its marks, without the marks."""
     parts, to = [], 0
     for mark in MARK.finditer(text):
         start, end = max(to, mark.start() - _FAR), mark.end() + _FAR
@@ -161,62 +161,62 @@ def _beside_marks(text: str) -> str:
 # --- values --------------------------------------------------------------------------------------------------------
 
 
-def _value(value: Any, found: set[str], *, secret: bool, depth: int) -> Any:
+def _value(value: Any, kinds: set[str], *, secret: bool, depth: int) -> Any:
     if isinstance(value, str):
-        return _secret(value, found) if secret else _text(value, found)
+        return _secret(value, kinds) if secret else _text(value, kinds)
     if depth >= _DEEPEST and isinstance(value, dict | list | tuple):
-        found.add(TOO_DEEP)
+        kinds.add(TOO_DEEP)
         return f"[redacted: {TOO_DEEP}]"
     if isinstance(value, dict):
-        return _fields(value, found, depth)
+        return _fields(value, kinds, depth)
     if isinstance(value, list | tuple):
-        return [_value(one, found, secret=secret, depth=depth + 1) for one in value]
+        return [_value(inner, kinds, secret=secret, depth=depth + 1) for inner in value]
     return value
 
 
-def _fields(value: dict[Any, Any], found: set[str], depth: int) -> dict[Any, Any]:
+def _fields(value: dict[Any, Any], kinds: set[str], depth: int) -> dict[Any, Any]:
     fields: dict[Any, Any] = {}
     taken = set(value)
     for name, inner in value.items():
-        kept = shown = _text(name, found) if isinstance(name, str) else name
+        kept = shown = _text(name, kinds) if isinstance(name, str) else name
         number = 1
         while kept != name and (kept in fields or kept in taken):
             number += 1
             kept = f"{shown} {number}"
-        # By what is left of the name: redacting twice must come to the same.
+        # The redacted name decides, so that redacting twice has the same result.
         secret = isinstance(name, str) and named.is_secret_name(without_marks(shown))
-        fields[kept] = _value(inner, found, secret=secret, depth=depth + 1)
+        fields[kept] = _value(inner, kinds, secret=secret, depth=depth + 1)
     return fields
 
 
-def _text(text: str, found: set[str]) -> str:
+def _text(text: str, kinds: set[str]) -> str:
     redacted = redact(text)
-    found.update(redacted.found)
+    kinds.update(redacted.found)
     return redacted.text
 
 
-def _secret(text: str, found: set[str]) -> str:
-    """A text that is a credential by its name; of one that has a form of its own the kind is told."""
+def _secret(text: str, kinds: set[str]) -> str:
+    """The mark for the value of a secret field. Where the value is one known credential, the mark has its kind."""
     if not text or MARK.fullmatch(text):
         return text
     redacted = redact(text)
     if len(redacted.found) == 1 and MARK.fullmatch(redacted.text):
-        found.update(redacted.found)
+        kinds.update(redacted.found)
         return redacted.text
-    found.add(NAMED)
+    kinds.add(NAMED)
     return f"[redacted: {NAMED}]"
 
 
 def _by_parts(text: str) -> Redacted | None:
-    """Front matter by its fields and the body by itself: a mark is not what YAML takes for text. None without any."""
+    """Front matter redacted by its fields, since YAML reads a bare mark as a list; and the body. None without any."""
     try:
         metadata, body = frontmatter.split(text)
         if not metadata:
             return None
-        fields, found = redact_value(metadata)
+        fields, kinds = redact_value(metadata)
         rest = redact(body)
-        whole = frontmatter.join(fields, rest.text) if found else text.removesuffix(body) + rest.text
+        whole = frontmatter.join(fields, rest.text) if kinds else text.removesuffix(body) + rest.text
     except FrontMatterError:
         return None
-    # What two parts do not show and their whole does must not get by.
-    return Redacted(whole, tuple(sorted({*found, *rest.found}))) if not redact(whole).found else None
+    # The parts joined may show a credential that neither part shows by itself.
+    return Redacted(whole, tuple(sorted({*kinds, *rest.found}))) if not redact(whole).found else None

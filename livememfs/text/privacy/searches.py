@@ -1,8 +1,8 @@
-"""How credentials are looked for in a text: a literal first, and only where that stands a pattern.
+"""How credentials are searched in a text: first for a literal, and a pattern only where the literal stands.
 
-Owns the cost: a text without any literal costs a few scans, and no text costs more than its length, since nothing is
-read twice; and how a word goes on in the next line. Refuses to know any credential: those are in `credentials` and
-`vendors`. Pure; any thread.
+Owns the cost: a text without any of the literals costs a few scans, and the time is linear in the text, because no part
+is read twice. Owns also how a token continues in the next line. Knows no credential itself: those are in `credentials`
+and `vendors`. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 
 Span = tuple[int, int]
-"""Where a credential begins and ends."""
+"""The beginning and the end of a credential."""
 
 _EDGES = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[bfnrt]{})", r"(?<=\\u[0-9A-Fa-f]{{4}}{})", r"(?<=%[0-9A-Fa-f]{{2}}{})")
 _OWN_EDGES = (r"(?<![A-Za-z0-9_-]{})", r"(?<=\\[bfnrt]{})")
 EDGE = f"(?:{'|'.join(_EDGES).format(*[''] * len(_EDGES))})"
-"""A word begins here. After the escapes of JSON and of URLs one does, though a letter or a digit stands before it."""
+"""The beginning of a word; also behind an escape of JSON or of a URL, which ends in a letter or a digit."""
 _LONG = 8
-"""No token of a form of its own is shorter, or what a break of the line leaves of it."""
+"""The shortest token with a form of its own, and the shortest part of one before a line break."""
 
 _RUN_OF_BASE64, _LONGEST_NAME = 64, 40
 
@@ -30,16 +30,16 @@ _HEAD = re.compile("[A-Za-z0-9]+")
 
 
 class Text:
-    """A text as it is searched.
+    """A text, prepared for many searches.
 
-    :whole:   all of it
-    :lowered: the same in lower case, character by character
-    :words:   what of it stands between blanks and is long enough for a token, or ends base64; each once
-    :long:    these, one after the other
-    :each:    what stands between blanks, each once, in lower case; of a long run of base64 the end alone, since no name
-              of a credential goes on for so long
-    :heads:   what long words, and their parts, begin with: a whole run of letters and digits, and the first of it
-    :signs:   which of the signs that literals have stand in it
+    :whole:   the text
+    :lowered: the text in lower case, of the same length
+    :words:   its words (parts between blanks) that may be a token or end base64, each once
+    :long:    these words, joined by blanks
+    :each:    all its words, each once, in lower case; of a long run of base64 only the end, because no name of a
+              credential is so long
+    :heads:   the runs of letters and digits in `words`, and the first three and two characters of each
+    :signs:   the signs of literals that stand in the text
     """
 
     __slots__ = ("each", "heads", "long", "lowered", "signs", "whole", "words")
@@ -56,17 +56,17 @@ class Text:
 
 
 def _end_of_run(word: str) -> str:
-    """Of what is base64 and nothing else, the end; any other word whole."""
+    """The end of a word that is base64 and nothing else; any other word whole."""
     is_run = word.isascii() and word.rstrip("=").replace("+", "").replace("/", "").isalnum()
     return word[-_LONGEST_NAME:] if is_run else word
 
 
 def _lower(text: str) -> str:
-    return text.replace("\u0130", "i").lower()  # the one letter that gets longer
+    return text.replace("\u0130", "i").lower()  # the one letter whose lower case is longer
 
 
 def _heads(words: str) -> set[bytes]:
-    """The runs of letters and digits in some words, and how each begins."""
+    """The runs of letters and digits in these words, and the first three and two characters of each."""
     data = words.encode("ascii", "replace")
     if b"\\" in data or b"%" in data:
         data = _ESCAPES.sub(b" ", data)
@@ -77,7 +77,7 @@ def _heads(words: str) -> set[bytes]:
 
 
 def _head(literal: str) -> bytes:
-    """What of a literal is among the heads of a text: a whole run, or the first three letters of one that goes on."""
+    """The head of each text with this literal: its first run, or three letters of a run that may go on in the text."""
     head = _HEAD.search(literal)
     assert head is not None
     return (head[0] if head.end() < len(literal) else head[0][:3]).encode()
@@ -85,11 +85,11 @@ def _head(literal: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Finds credentials in a text.
+    """A search for credentials.
 
-    :run:  where they stand
-    :head: what has to be among the heads of the text, if anything
-    :word: what has to be somewhere in it; in lower case, unless there is a head
+    :run:  gives their places in a text
+    :head: must be among the heads of the text; None: there is no such condition
+    :word: must stand in the text; in lower case if there is no head
     """
 
     run: Callable[[Text], Iterator[Span]]
@@ -97,7 +97,7 @@ class Search:
     word: str = ""
 
     def may_find(self, text: Text) -> bool:
-        """Whether it is worth the while: a sign is looked up faster than a word."""
+        """Whether the search may find anything in a text. A sign is looked up first, because that is faster."""
         signs = _signs(self.word)
         if not text.signs.issuperset(signs):
             return False
@@ -115,24 +115,24 @@ def _signs(literal: str) -> frozenset[str]:
 
 
 Check = Callable[[str], bool]
-"""Whether what a pattern fits is one."""
+"""Whether the text that a pattern matched is a credential."""
 _FEW = 1_000
 _compiled = cache(re.compile)
-"""Patterns are made when their literal is met: most never are."""
+"""A pattern is compiled when its literal is found: most literals never are."""
 
 
 def anything(_: str) -> bool:
-    """Whatever the pattern fits."""
+    """The check that accepts every match."""
     return True
 
 
 def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = False) -> Search:
-    """One word that begins with a literal, case and all, at the edge of a word, and may go on in the next line.
+    """A search for words that begin with a literal in exactly this case. A word may continue in the next line.
 
-    `own`: for what may be long and in vain, `-` and `_` belong to a word.
+    `own`: no word begins behind `-` or `_`; for patterns that often read far without a match.
     """
     first = re.escape(literal)
-    # The literal first: it is what the engine looks for, and fast.
+    # The literal comes first, because the engine finds it fast.
     begins = f"{first}(?:{'|'.join(edge.format(first) for edge in (_OWN_EDGES if own else _EDGES))})"
 
     def search(text: Text) -> Iterator[Span]:
@@ -146,7 +146,7 @@ def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = F
                 done = match.end()
                 if is_one(match[match.lastindex or 0]):
                     yield _secret(match)
-            if at >= joined_to:  # what one beginning reached no other reads again
+            if at >= joined_to:  # lines that were read for an earlier beginning are not read again
                 spans, joined_to = _broken(text.whole, at, pattern, is_one)
                 yield from spans
 
@@ -154,7 +154,7 @@ def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = F
 
 
 def _places(text: str, literal: str, pattern: re.Pattern[str]) -> Iterator[int]:
-    """Where a pattern fits that begins with a literal: of few one after the other is faster, of many the engine."""
+    """Where a pattern matches that begins with a literal. `find` is faster for few places, the engine for many."""
     if text.count(literal) > _FEW:
         yield from (match.start() for match in pattern.finditer(text))
         return
@@ -166,9 +166,9 @@ def _places(text: str, literal: str, pattern: re.Pattern[str]) -> Iterator[int]:
 
 
 def following(literal: str, rest: str, is_one: Check = anything, *, within: str = "") -> Search:
-    """What follows a literal of any case, given here in lower case; `within`: what may stand between the two.
+    """A search for what follows a literal in any case; `literal` is in lower case. `within` may stand between the two.
 
-    No `within` is read twice, so that many literals in one of them cost no more than one.
+    No part is read twice as `within`, so that many literals in it cost no more than one.
     """
     between = f"{within}?" if within else ""
 
@@ -189,7 +189,9 @@ def following(literal: str, rest: str, is_one: Check = anything, *, within: str 
 
 
 def having(literal: str, expression: str, is_one: Check = anything, *, reach: int = 300) -> Search:
-    """One word with a literal of any case in it, given in lower case; neither end is farther from it than `reach`."""
+    """A search for words that have a literal in any case; `literal` is in lower case. Both ends of the word are at most
+    `reach` characters away from it.
+    """
 
     def search(text: Text) -> Iterator[Span]:
         at = text.lowered.find(literal)
@@ -205,15 +207,15 @@ def having(literal: str, expression: str, is_one: Check = anything, *, reach: in
 
 
 def _secret(match: re.Match[str]) -> Span:
-    """What of a match is secret: the one group that took part, else all of it."""
+    """The secret part of a match: the one group that took part, else the whole match."""
     return match.span(match.lastindex or 0)
 
 
-# --- words that a line's end breaks --------------------------------------------------------------------------------
+# --- tokens broken by a line end -----------------------------------------------------------------------------------
 
 _RUN = re.compile(r"(?:[\w.,+/~:%!$-]|=(?![ \t]*\r?\n)){1,400}+", re.ASCII)
 _BREAK = re.compile(r"=?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t]{0,80}(?:[>#|*]{1,2}[ \t]{1,8})?")
-"""A line's end, as text, as JSON and as quoted-printable have it, and how the next line is indented or quoted."""
+"""A line end, in plain text, JSON or quoted-printable, with the indentation or quotation mark of the next line."""
 _PLAIN = re.compile("[A-Z]?[a-z]*|[A-Z]*|[0-9.:/%-]*")
 _GOES_ON = re.compile(r"[ \t]+[\w(]|[\w(]", re.ASCII)
 _MOST_LINES = 40
@@ -221,10 +223,10 @@ _MOST_IN_VAIN = 4
 
 
 def _broken(text: str, at: int, pattern: re.Pattern[str], is_one: Check) -> tuple[list[Span], int]:
-    """The parts of a token that goes on in the next lines, and how far was read.
+    """The parts of a token that continues in the next lines, and the place up to which the text was read.
 
-    A line goes on in the next where it ends in the token and the next begins with what is no plain word. Once there is
-    a whole token, only what looks random and stands alone in its line belongs to it.
+    A token continues where its line ends with it and the next line does not begin with a plain word. Behind a complete
+    token only text that looks random and stands alone in its line belongs to it.
     """
     run = _RUN.match(text, at)
     if run is None or len(run[0]) < _LONG or _BREAK.match(text, run.end()) is None:
@@ -250,14 +252,14 @@ def _broken(text: str, at: int, pattern: re.Pattern[str], is_one: Check) -> tupl
 
 
 def _part(text: str, end: int) -> re.Match[str] | None:
-    """What the next line begins with, when it may be a part of a token."""
+    """The beginning of the next line, if it may be a part of a token."""
     gap = _BREAK.match(text, end)
     part = _RUN.match(text, gap.end()) if gap is not None else None
     return part if part is not None and _PLAIN.fullmatch(part[0]) is None else None
 
 
 def _is_rest(text: str, part: re.Match[str]) -> bool:
-    """Whether a part looks random, of digits and letters of both cases or long, and nothing follows in its line."""
+    """Whether a part looks random (digits with letters of both cases, or long) and no text follows in its line."""
     word = part[0]
     if len(word) < _LONG or not any(map(str.isdigit, word)) or _GOES_ON.match(text, part.end()) is not None:
         return False
@@ -269,5 +271,5 @@ _RANDOM = re.compile("[A-Za-z0-9]{16}")
 
 
 def is_random(text: str) -> bool:
-    """Whether there is a part that no word is as long as, with a digit."""
+    """Whether the text has a digit and a run of letters and digits that is too long for a word."""
     return _RANDOM.search(text) is not None and any(map(str.isdigit, text))

@@ -1,12 +1,11 @@
-"""The table of forms, `vendors.txt`: what credentials of known vendors and everyday commands look like.
+"""The table of forms, `vendors.txt`: the credentials of known vendors and of everyday commands.
 
-Owns how a line of the table is read and searched for. What needs more than a pattern is in `credentials`. Pure; the
-table is read once, at import; any thread.
+Owns how a line of the table is read, and the search for it. Kinds that need more than a pattern are in `credentials`.
+Pure; the table is read once, at import; any thread.
 """
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from collections.abc import Callable
@@ -21,7 +20,7 @@ TABLE = Path(__file__).with_name("vendors.txt")
 
 @dataclass(frozen=True, slots=True)
 class CredentialForm:
-    """One line of the table; the head of the table says what its columns are."""
+    """One line of the table. The head of the table explains the columns."""
 
     kind: str
     vendor: str
@@ -38,18 +37,16 @@ def _read(table: str) -> tuple[CredentialForm, ...]:
 
 
 FORMS = _read(TABLE.read_text("utf-8"))
-"""In the order in which they count where two of them meet."""
-
-
+"""All forms. Where two overlap in a text, the earlier one gives the mark."""
 _COMMAND = r"[^\r\n|;`]{0,200}"
-"""What of a command may stand before its password."""
+"""The part of a command that may stand before its password."""
 
 
 def _is_basic(text: str) -> bool:
     """Whether it is a name and a password in base64."""
     try:
         return b":" in b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (ValueError, binascii.Error):
+    except ValueError:
         return False
 
 
@@ -66,5 +63,5 @@ _WAYS: dict[str, Callable[[CredentialForm], Search]] = {
 
 
 def search(form: CredentialForm) -> Search | None:
-    """How a form is found; None for what has a name only."""
+    """The search for a form; None for a form that is recognised by its name only."""
     return _WAYS[form.way](form) if form.way != "name" else None

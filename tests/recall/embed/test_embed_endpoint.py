@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,21 +24,24 @@ KEY = "sk-test-0123456789abcdef"
 
 
 @asynccontextmanager
-async def open_embedder(url: str, *, key: str = KEY, timeout: float = 20.0) -> AsyncIterator[EndpointEmbedder]:
-    embedder = EndpointEmbedder(url, key, "Org/Model-1", timeout)
-    try:
-        yield embedder
-    finally:
-        await embedder.aclose()
+async def embedding(
+    *replies: Scripted, timeout: float = 20.0, **options: Any
+) -> AsyncIterator[tuple[EndpointEmbedder, ScriptedLLM]]:
+    """An embedder, and the endpoint that it asks."""
+    with ScriptedLLM(*replies, **options) as server:
+        embedder = EndpointEmbedder(server.url, KEY, "Org/Model-1", timeout)
+        try:
+            yield embedder, server
+        finally:
+            await embedder.aclose()
 
 
 # --- what is sent ------------------------------------------------------------------------------------------------
 
 
 async def test_a_request_carries_model_texts_and_key_and_nothing_else() -> None:
-    with ScriptedLLM(responder=hashed_reply, key=KEY) as server:
-        async with open_embedder(server.url) as embedder:
-            await embedder.passages(["un chat", "a dog"])
+    async with embedding(responder=hashed_reply, key=KEY) as (embedder, server):
+        await embedder.passages(["un chat", "a dog"])
 
     [request] = server.requests
     assert request.path == "/v1/embeddings"
@@ -47,9 +51,8 @@ async def test_a_request_carries_model_texts_and_key_and_nothing_else() -> None:
 
 async def test_many_texts_go_in_several_requests_and_keep_their_order() -> None:
     texts = [f"text number {number}" for number in range(2 * BATCH + 5)]
-    with ScriptedLLM(responder=hashed_reply) as server:
-        async with open_embedder(server.url) as embedder:
-            rows = await embedder.passages(texts)
+    async with embedding(responder=hashed_reply) as (embedder, server):
+        rows = await embedder.passages(texts)
 
     assert [len(request.body["input"]) for request in server.requests] == [BATCH, BATCH, 5]
     assert rows.dtype == np.float32
@@ -57,26 +60,23 @@ async def test_many_texts_go_in_several_requests_and_keep_their_order() -> None:
 
 
 async def test_no_texts_are_no_request() -> None:
-    with ScriptedLLM() as server:
-        async with open_embedder(server.url) as embedder:
-            with trio.testing.assert_checkpoints():
-                assert (await embedder.passages([])).shape == (0, 0)
+    async with embedding() as (embedder, server):
+        with trio.testing.assert_checkpoints():
+            assert (await embedder.passages([])).shape == (0, 0)
 
     assert server.requests == []
 
 
 async def test_what_is_sent_of_a_text_is_unicode_not_empty_and_not_endless() -> None:
-    with ScriptedLLM(responder=hashed_reply) as server:
-        async with open_embedder(server.url) as embedder:
-            await embedder.passages(["", "\ud800", "a\x00b", "x" * 2**20])
+    async with embedding(responder=hashed_reply) as (embedder, server):
+        await embedder.passages(["", "\ud800", "a\x00b", "x" * 2**20])
 
     assert server.requests[0].body["input"] == [" ", "?", "a\x00b", "x" * MAX_CHARS]
 
 
 async def test_of_a_script_of_which_a_character_is_a_token_less_is_sent() -> None:
-    with ScriptedLLM(responder=hashed_reply) as server:
-        async with open_embedder(server.url) as embedder:
-            await embedder.passages(["\u8bb0" * MAX_CHARS])
+    async with embedding(responder=hashed_reply) as (embedder, server):
+        await embedder.passages(["\u8bb0" * MAX_CHARS])
 
     [sent] = server.requests[0].body["input"]
     assert set(sent) == {"\u8bb0"}
@@ -84,9 +84,8 @@ async def test_of_a_script_of_which_a_character_is_a_token_less_is_sent() -> Non
 
 
 async def test_a_question_is_a_text_like_any_other() -> None:
-    with ScriptedLLM(responder=hashed_reply) as server:
-        async with open_embedder(server.url) as embedder:
-            question = await embedder.question("which dog?")
+    async with embedding(responder=hashed_reply) as (embedder, server):
+        question = await embedder.question("which dog?")
 
     assert server.requests[0].body["input"] == ["which dog?"]
     assert np.allclose(question, hashed("which dog?", 64), atol=1e-6)
@@ -119,26 +118,24 @@ def test_long_names_that_begin_alike_stay_apart() -> None:
 
 
 async def test_the_length_is_learned_from_the_first_reply() -> None:
-    with ScriptedLLM(vectors_reply([[3, 4]]), vectors_reply([[0, -2.5]])) as server:
-        async with open_embedder(server.url) as embedder:
-            checked: Embedder = embedder
-            assert (checked.name, checked.dim) == ("org-model-1", 0)
+    async with embedding(vectors_reply([[3, 4]]), vectors_reply([[0, -2.5]])) as (embedder, _):
+        checked: Embedder = embedder
+        assert (checked.name, checked.dim) == ("org-model-1", 0)
 
-            assert (await embedder.passages(["a"])).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
-            assert embedder.dim == 2
-            assert (await embedder.question("b")).tolist() == [0, -1]
+        assert (await embedder.passages(["a"])).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+        assert embedder.dim == 2
+        assert (await embedder.question("b")).tolist() == [0, -1]
 
 
 async def test_another_length_later_is_refused() -> None:
     """Somebody changed the model behind the name; vectors of both must not meet."""
-    with ScriptedLLM(vectors_reply([[1, 0]]), vectors_reply([[1, 0, 0]])) as server:
-        async with open_embedder(server.url) as embedder:
-            await embedder.question("a")
+    async with embedding(vectors_reply([[1, 0]]), vectors_reply([[1, 0, 0]])) as (embedder, _):
+        await embedder.question("a")
 
-            with pytest.raises(errors.ModelError, match="length of 3 now, and had 2 before"):
-                await embedder.question("b")
+        with pytest.raises(errors.ModelError, match="length of 3 now, and had 2 before"):
+            await embedder.question("b")
 
-            assert embedder.dim == 2
+        assert embedder.dim == 2
 
 
 # --- replies that are not believed -------------------------------------------------------------------------------
@@ -146,9 +143,8 @@ async def test_another_length_later_is_refused() -> None:
 
 async def test_vectors_are_put_in_the_order_of_their_index() -> None:
     data = [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]
-    with ScriptedLLM(Scripted(body=json.dumps({"data": data}).encode())) as server:
-        async with open_embedder(server.url) as embedder:
-            assert (await embedder.passages(["a", "b"])).tolist() == [[1, 0], [0, 1]]
+    async with embedding(Scripted(body=json.dumps({"data": data}).encode())) as (embedder, _):
+        assert (await embedder.passages(["a", "b"])).tolist() == [[1, 0], [0, 1]]
 
 
 def numbered(*indices: object) -> bytes:
@@ -188,20 +184,18 @@ BAD = {
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD)
 async def test_an_odd_reply_is_a_failure_of_the_model_and_never_a_vector(body: bytes) -> None:
-    with ScriptedLLM(Scripted(body=body), vectors_reply([[2, 0], [0, 2]])) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelError):
-                await embedder.passages(["a", "b"])
+    async with embedding(Scripted(body=body), vectors_reply([[2, 0], [0, 2]])) as (embedder, _):
+        with pytest.raises(errors.ModelError):
+            await embedder.passages(["a", "b"])
 
-            assert (embedder.dim, embedder.statistics().failures) == (0, 1)
-            assert (await embedder.passages(["a", "b"])).tolist() == [[1, 0], [0, 1]]
+        assert (embedder.dim, embedder.statistics().failures) == (0, 1)
+        assert (await embedder.passages(["a", "b"])).tolist() == [[1, 0], [0, 1]]
 
 
 async def test_a_page_in_the_place_of_an_api_is_told_apart() -> None:
-    with ScriptedLLM(Scripted(body=b"<html>hello</html>", content_type="text/html")) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelError, match="does the URL end in /v1"):
-                await embedder.question("a")
+    async with embedding(Scripted(body=b"<html>hello</html>", content_type="text/html")) as (embedder, _):
+        with pytest.raises(errors.ModelError, match="does the URL end in /v1"):
+            await embedder.question("a")
 
 
 # --- failures ----------------------------------------------------------------------------------------------------
@@ -222,56 +216,50 @@ async def test_a_page_in_the_place_of_an_api_is_told_apart() -> None:
     ],
 )
 async def test_each_status_has_its_error_and_is_asked_once(status: int, kind: type[errors.ModelError]) -> None:
-    with ScriptedLLM(Scripted("it is like that", status=status)) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelError) as caught:
-                await embedder.question("a")
+    async with embedding(Scripted("it is like that", status=status)) as (embedder, server):
+        with pytest.raises(errors.ModelError) as caught:
+            await embedder.question("a")
 
     assert type(caught.value) is kind
     assert len(server.requests) == 1
 
 
 async def test_a_broken_connection_is_an_unreachable_model() -> None:
-    with ScriptedLLM(Scripted(reset=True)) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelUnreachable):
-                await embedder.question("a")
+    async with embedding(Scripted(reset=True)) as (embedder, _):
+        with pytest.raises(errors.ModelUnreachable):
+            await embedder.question("a")
 
 
 async def test_a_reply_that_takes_too_long_is_not_waited_for() -> None:
-    with ScriptedLLM(Scripted(hold=True)) as server:
-        async with open_embedder(server.url, timeout=0.2) as embedder:
-            with pytest.raises(errors.ModelTimedOut, match=r"0\.2 seconds"):
-                await embedder.question("a")
+    async with embedding(Scripted(hold=True), timeout=0.2) as (embedder, _):
+        with pytest.raises(errors.ModelTimedOut, match=r"0\.2 seconds"):
+            await embedder.question("a")
 
 
 async def test_the_key_is_never_in_an_error() -> None:
-    with ScriptedLLM(Scripted(f"the key {KEY} may not do that", status=400)) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelError) as caught:
-                await embedder.question("a")
+    async with embedding(Scripted(f"the key {KEY} may not do that", status=400)) as (embedder, _):
+        with pytest.raises(errors.ModelError) as caught:
+            await embedder.question("a")
 
     assert KEY not in str(caught.value)
 
 
 async def test_a_failure_between_batches_is_raised() -> None:
     good = vectors_reply([[1]] * BATCH)
-    with ScriptedLLM(good, Scripted("busy", status=503)) as server:
-        async with open_embedder(server.url) as embedder:
-            with pytest.raises(errors.ModelUnreachable):
-                await embedder.passages(["a"] * (BATCH + 1))
+    async with embedding(good, Scripted("busy", status=503)) as (embedder, _):
+        with pytest.raises(errors.ModelUnreachable):
+            await embedder.passages(["a"] * (BATCH + 1))
 
-            statistics = embedder.statistics()
+        statistics = embedder.statistics()
     assert (statistics.texts, statistics.questions, statistics.failures) == (BATCH, 0, 1)
     assert statistics.seconds > 0
 
 
 async def test_after_closing_nothing_is_sent() -> None:
-    with ScriptedLLM(responder=hashed_reply) as server:
-        async with open_embedder(server.url) as embedder:
-            await embedder.aclose()
+    async with embedding(responder=hashed_reply) as (embedder, server):
+        await embedder.aclose()
 
-            with pytest.raises(trio.ClosedResourceError):
-                await embedder.question("a")
+        with pytest.raises(trio.ClosedResourceError):
+            await embedder.question("a")
 
     assert server.requests == []

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from index_world import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, named, near, note, only, read
 from postgres_server import Server
 from test_search import CORPUS, FILES, TYPES, WORDS, ask, day, fill, filters, titles
 
@@ -29,65 +30,9 @@ from livememfs.recall.postgres.engine import Postgres
 from livememfs.records.memory import Memory
 from livememfs.testing.embed import hashed
 
-ALL = Restriction()
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
-MODEL = "hashed"
-DIM = 64
-DAY = 86_400
 KINDS = ("index", "postgres")
 Open = Callable[..., Engine]
-
-
-def note(name: str, text: str | tuple[str, ...], created: int = DAY, **given: Any) -> Record:
-    """A note by ann in the space `space`."""
-    key = f"{given.get('space', 'space')}/live/{name}.md"
-    defaults: dict[str, Any] = {
-        "ref": key, "key": key, "etag": "1", "kind": "live", "space": "space", "type": "todo", "agent": "ann",
-        "title": name, "importance": 0.5, "labels": (),
-    }  # fmt: skip
-    pieces = text if isinstance(text, tuple) else (text,)
-    return Record(**{**defaults, "created": created, "pieces": pieces, **given})
-
-
-def read(*records: Record) -> Read:
-    """The object that these records are in."""
-    return records[0].key, records[0].etag, records[0].space, records
-
-
-def named(index: Engine, numbers: list[int]) -> list[str]:
-    """Titles of the records of pieces, in this order."""
-    briefs = index.briefs(numbers)
-    records = index.records([brief.id for _, brief in briefs.values()])
-    return [records[briefs[number][1].id].title for number in numbers]
-
-
-def found(index: Engine, words: str = "", where: Restriction = ALL, **asked: Any) -> list[str]:
-    """Titles of the records that have the words, in the order of the alphabet."""
-    hits, _ = index.text(TextQuery(words, **asked), where, 100)
-    return sorted(set(named(index, [number for number, _ in hits])))
-
-
-def embed(index: Engine) -> int:
-    """Embeds all there is to embed; how many texts."""
-    done = 0
-    while texts := index.unembedded(100):
-        index.take_vectors(
-            [text.meaning for text in texts], np.array([hashed(f"{text.own} {text.around}", DIM) for text in texts])
-        )
-        done += len(texts)
-        assert done < 10_000
-    return done
-
-
-def near(index: Engine, words: str, where: Restriction = ALL) -> list[str]:
-    """Titles of what lies near the words, best first."""
-    hits = index.near(hashed(words, DIM), where, 100)
-    return named(index, [number for number, cosine in hits if cosine > 0.2])
-
-
-def only(**fields: tuple[str, ...]) -> Restriction:
-    """What has one of these values in each field."""
-    return Restriction(fields=tuple(fields.items()))
 
 
 @pytest.fixture(params=KINDS)
@@ -103,7 +48,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
             opened.clear()
             made: Engine = Index(tmp_path / name, model)
         else:
-            bucket = names.setdefault(name, request.getfixturevalue("bucket")())
+            bucket = names.setdefault(name, request.getfixturevalue("bucket_name")())
             made = Postgres(request.getfixturevalue("server").url(), model, bucket)
         opened.append(made)
         return made
@@ -118,25 +63,12 @@ def index(opener: Open) -> Engine:
     return opener()
 
 
-THREE = [
-    read(note("one", "queue alpha", 1 * DAY)),
-    read(note("two", "queue beta", 2 * DAY)),
-    read(note("three", ("queue gamma", "second piece delta"), 3 * DAY)),
-]
-
-
 @pytest.fixture
 def filled(index: Engine) -> Engine:
     """An index with three notes, of which all have vectors."""
     index.apply((), THREE)
     embed(index)
     return index
-
-
-def assert_whole(index: Engine) -> None:
-    assert index.verify() == []
-    assert found(index, "queue") == ["one", "three", "two"]
-    assert found(index, "delta") == ["three"]
 
 
 # --- what comes without being asked for ---------------------------------------------------------------------------
@@ -660,6 +592,7 @@ def test_the_mean_of_any_texts_counts_whenever_it_comes(opener: Open, first: str
         (only(agent=("Ann",)), ""),
         (replace(only(type=("todo",)), after=11), "b"),
         (Restriction(numbers=()), ""),
+        (Restriction(numbers=(1, 4, 99)), "ad"),
     ],
 )
 def test_a_filter_lets_through_what_fits_it_however_it_is_asked(
@@ -856,10 +789,10 @@ def test_names_may_be_anything(index: Engine) -> None:
 
 @pytest.fixture(scope="module")
 def shelves(
-    server: Server, bucket: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+    server: Server, bucket_name: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Engine, ...]]:
     """The same records in each index."""
-    both = Index(tmp_path_factory.mktemp("shelf"), "hashed"), Postgres(server.url(), "hashed", bucket())
+    both = Index(tmp_path_factory.mktemp("shelf"), "hashed"), Postgres(server.url(), "hashed", bucket_name())
     for one in both:
         fill(one, *CORPUS)  # type: ignore[arg-type]  # it takes any engine
     yield both

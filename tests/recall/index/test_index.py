@@ -13,17 +13,18 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from index_world import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, note, read
 
 from livememfs.errors import CacheInUse, NoSpace
 from livememfs.recall.index import loaded as loaded
 from livememfs.recall.index import snapshot
-from livememfs.recall.index.engine import Read
 from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 from livememfs.recall.index.local import Index
@@ -32,44 +33,11 @@ from livememfs.recall.index.record import Record
 from livememfs.recall.index.table import RecordTable
 from livememfs.testing.embed import hashed
 
-ALL = Restriction()
-MODEL = "hashed"
-DIM = 64
-DAY = 86_400
-
-
-def note(name: str, text: str | tuple[str, ...], created: int = DAY, **given: Any) -> Record:
-    """A note by ann in the space `space`."""
-    key = f"{given.get('space', 'space')}/live/{name}.md"
-    defaults: dict[str, Any] = {
-        "ref": key, "key": key, "etag": "1", "kind": "live", "space": "space", "type": "todo", "agent": "ann",
-        "title": name, "importance": 0.5, "labels": (),
-    }  # fmt: skip
-    pieces = text if isinstance(text, tuple) else (text,)
-    return Record(**{**defaults, "created": created, "pieces": pieces, **given})
-
-
-def read(*records: Record) -> Read:
-    """The object that these records are in."""
-    return records[0].key, records[0].etag, records[0].space, records
-
 
 def found(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     """Titles of the records that have the words, in order."""
     numbers = [number for number, _ in index.text(TextQuery(words), where, 100)[0]]
     return sorted({stored.record.title for _, stored in index.table.of_pieces(numbers).values()})
-
-
-def embed(index: Index) -> int:
-    """Embeds all there is to embed; how many texts."""
-    done = 0
-    while texts := index.unembedded(100):
-        index.take_vectors(
-            [text.meaning for text in texts], np.array([hashed(f"{text.own} {text.around}", DIM) for text in texts])
-        )
-        done += len(texts)
-        assert done < 10_000
-    return done
 
 
 def near(index: Index, words: str, where: Restriction = ALL) -> list[str]:
@@ -93,15 +61,9 @@ def index(tmp_path: Path) -> Iterator[Index]:
     opened.close()
 
 
-def reopened(folder: Path) -> Index:
-    return Index(folder, MODEL)
-
-
-THREE = [
-    read(note("one", "queue alpha", 1 * DAY)),
-    read(note("two", "queue beta", 2 * DAY)),
-    read(note("three", ("queue gamma", "second piece delta"), 3 * DAY)),
-]
+def reopened(folder: Path) -> closing[Index]:
+    """The index of a folder, for a `with`."""
+    return closing(Index(folder, MODEL))
 
 
 @pytest.fixture
@@ -114,28 +76,20 @@ def filled(tmp_path: Path) -> Path:
     return tmp_path / "filled"
 
 
-def assert_whole(index: Index) -> None:
-    assert index.verify() == []
-    assert found(index, "queue") == ["one", "three", "two"]
-    assert found(index, "delta") == ["three"]
-
-
 # --- meaning -----------------------------------------------------------------------------------------------------
 
 
 def test_the_mean_of_any_texts_is_kept_and_used_after_reopening(filled: Path) -> None:
-    index = reopened(filled)
-    assert index.prior is None
-    prior = hashed("common", DIM)
-    index.expect(prior)
-    hits = index.near(hashed("alpha", DIM), ALL, 10)
-    index.close()
-    index = reopened(filled)
-    assert index.prior is not None
-    assert np.array_equal(index.prior, prior)
-    again = index.near(hashed("alpha", DIM), ALL, 10)
-    assert dict(again) == pytest.approx(dict(hits))
-    index.close()
+    with reopened(filled) as index:
+        assert index.prior is None
+        prior = hashed("common", DIM)
+        index.expect(prior)
+        hits = index.near(hashed("alpha", DIM), ALL, 10)
+    with reopened(filled) as index:
+        assert index.prior is not None
+        assert np.array_equal(index.prior, prior)
+        again = index.near(hashed("alpha", DIM), ALL, 10)
+        assert dict(again) == pytest.approx(dict(hits))
 
 
 # --- a process that dies -----------------------------------------------------------------------------------------
@@ -149,26 +103,25 @@ def dying(folder: Path, monkeypatch: pytest.MonkeyPatch, cls: type, name: str, *
     """A copy of the folder as it was when the process died: before the call of a method that was its `at`-th, or after
     what that method did. Nothing is closed in between, as in a crash.
     """
-    index = reopened(folder)
-    copy = folder.parent / "copy"
-    original: Callable[..., Any] = getattr(cls, name)
-    calls = 0
+    with reopened(folder) as index:
+        copy = folder.parent / "copy"
+        original: Callable[..., Any] = getattr(cls, name)
+        calls = 0
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls != at:
-            return original(self, *args, **kwargs)
-        if after:
-            original(self, *args, **kwargs)
-        shutil.copytree(folder, copy)
-        raise Died
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls != at:
+                return original(self, *args, **kwargs)
+            if after:
+                original(self, *args, **kwargs)
+            shutil.copytree(folder, copy)
+            raise Died
 
-    with monkeypatch.context() as patch:
-        patch.setattr(cls, name, method)
-        with pytest.raises(Died):
-            index.apply(["space/live/one.md"], [read(note("four", "queue fourth", 4 * DAY)), THREE[1]])
-    index.close()
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, name, method)
+            with pytest.raises(Died):
+                index.apply(["space/live/one.md"], [read(note("four", "queue fourth", 4 * DAY)), THREE[1]])
     return copy
 
 
@@ -187,40 +140,35 @@ def test_a_crash_between_records_and_text_is_healed_by_doing_the_step_again(
 ) -> None:
     copy = dying(filled, monkeypatch, cls, name, after=after)
 
-    index = reopened(copy)
-    assert index.verify() == []
-    assert found(index, "queue") == ["four", "three", "two"]
-    assert found(index, "alpha") == []
-    assert (index.repairs.rebuilt, index.repairs.redone) == ([], redone)
-    embed(index)
-    assert near(index, "queue fourth")[0] == "four"
-    index.close()
+    with reopened(copy) as index:
+        assert index.verify() == []
+        assert found(index, "queue") == ["four", "three", "two"]
+        assert found(index, "alpha") == []
+        assert (index.repairs.rebuilt, index.repairs.redone) == ([], redone)
+        embed(index)
+        assert near(index, "queue fourth")[0] == "four"
 
-    index = reopened(copy)
-    assert (index.repairs.rebuilt, index.repairs.redone, index.verify()) == ([], 0, [])
-    index.close()
+    with reopened(copy) as index:
+        assert (index.repairs.rebuilt, index.repairs.redone, index.verify()) == ([], 0, [])
 
 
 def test_a_crash_within_the_records_leaves_what_was_there(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = dying(filled, monkeypatch, RecordTable, "_touch_neighbours", after=True)
-    index = reopened(copy)
-    assert_whole(index)
-    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
-    index.close()
+    with reopened(copy) as index:
+        assert_whole(index)
+        assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
 
 
 def test_a_crash_between_two_commits_of_many_is_healed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("livememfs.recall.index.fulltext.FED_AT_ONCE", 1)
     folder = tmp_path / "index"
-    index = reopened(folder)
-    index.apply((), THREE)
-    index.close()
+    with reopened(folder) as index:
+        index.apply((), THREE)
     copy = dying(folder, monkeypatch, Lexical, "apply", after=False, at=2)
     monkeypatch.undo()
 
-    index = reopened(copy)
-    assert (index.verify(), found(index, "queue"), index.repairs.redone) == ([], ["four", "three", "two"], 1)
-    index.close()
+    with reopened(copy) as index:
+        assert (index.verify(), found(index, "queue"), index.repairs.redone) == ([], ["four", "three", "two"], 1)
 
 
 @pytest.mark.parametrize(("cls", "name"), [(Lexical, "apply"), (RecordTable, "settled")])
@@ -228,45 +176,45 @@ def test_a_step_that_failed_is_made_good_by_the_next_one(
     filled: Path, monkeypatch: pytest.MonkeyPatch, cls: type, name: str
 ) -> None:
     """The process lives on, the disk was full for a moment; in between, everything is still answered."""
-    index = reopened(filled)
+    with reopened(filled) as index:
 
-    def full(*_: Any, **__: Any) -> None:
-        raise NoSpace("No space left on device")
+        def full(*_: Any, **__: Any) -> None:
+            raise NoSpace("No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(cls, name, full)
-        with pytest.raises(NoSpace):
-            index.apply(["space/live/one.md"], [read(note("four", "queue fourth", 4 * DAY))])
-        assert set(found(index, "queue")) >= {"two", "three"}
-        assert "one" not in found(index, "queue")
-        assert "two" in near(index, "queue beta", Restriction(fields=(("type", ("todo",)),)))
-        embed(index)
-        assert "two" in near(index, "queue beta", Restriction(fields=(("type", ("todo",)),)))
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, name, full)
+            with pytest.raises(NoSpace):
+                index.apply(["space/live/one.md"], [read(note("four", "queue fourth", 4 * DAY))])
+            assert set(found(index, "queue")) >= {"two", "three"}
+            assert "one" not in found(index, "queue")
+            assert "two" in near(index, "queue beta", Restriction(fields=(("type", ("todo",)),)))
+            embed(index)
+            assert "two" in near(index, "queue beta", Restriction(fields=(("type", ("todo",)),)))
 
-    index.apply((), ())
-    assert index.verify() == []
-    assert found(index, "queue") == ["four", "three", "two"]
-    assert near(index, "queue fourth", Restriction(fields=(("type", ("todo",)),)))[0] == "four"
-    index.close()
+        index.apply((), ())
+        assert index.verify() == []
+        assert found(index, "queue") == ["four", "three", "two"]
+        assert near(index, "queue fourth", Restriction(fields=(("type", ("todo",)),)))[0] == "four"
 
 
 def test_vectors_that_come_while_a_step_has_failed_do_not_break_the_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The piece is then in the records and near, and not yet among what filters know."""
-    index = reopened(tmp_path)
-    index.apply((), [(f"space/bank/{n}.md", "1", "space", [note(f"n{n}", f"w{n}", kind="bank")]) for n in range(1_023)])
+    with reopened(tmp_path) as index:
+        index.apply(
+            (), [(f"space/bank/{n}.md", "1", "space", [note(f"n{n}", f"w{n}", kind="bank")]) for n in range(1_023)]
+        )
 
-    def full(*_: Any, **__: Any) -> None:
-        raise NoSpace("No space left on device")
+        def full(*_: Any, **__: Any) -> None:
+            raise NoSpace("No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Lexical, "apply", full)
-        with pytest.raises(NoSpace):
-            index.apply((), [read(note("new", "needle"))])
-        embed(index)
-        assert near(index, "w7", Restriction(fields=(("kind", ("bank",)),)))[0] == "n7"
-    index.close()
+        with monkeypatch.context() as patch:
+            patch.setattr(Lexical, "apply", full)
+            with pytest.raises(NoSpace):
+                index.apply((), [read(note("new", "needle"))])
+            embed(index)
+            assert near(index, "w7", Restriction(fields=(("kind", ("bank",)),)))[0] == "n7"
 
 
 # --- files that are damaged --------------------------------------------------------------------------------------
@@ -307,9 +255,8 @@ def _text_is_a_file(folder: Path) -> None:
 
 
 def _text_of_another(folder: Path) -> None:
-    other = reopened(folder.parent / "other")
-    other.apply((), [read(note("foreign", "queue foreign", 9 * DAY)), *THREE[:2], THREE[2]])
-    other.close()
+    with reopened(folder.parent / "other") as other:
+        other.apply((), [read(note("foreign", "queue foreign", 9 * DAY)), *THREE])
     shutil.rmtree(folder / "text")
     shutil.copytree(folder.parent / "other" / "text", folder / "text")
 
@@ -318,9 +265,8 @@ def _text_of_before(folder: Path) -> None:
     """A restored copy: its mark is right, and it lacks what came since."""
     old = folder.parent / "old"
     shutil.copytree(folder / "text", old)
-    index = reopened(folder)
-    index.apply((), [read(note("one", "queue alpha", 1 * DAY, etag="2")), read(note("five", "fifth", 5 * DAY))])
-    index.close()
+    with reopened(folder) as index:
+        index.apply((), [read(note("one", "queue alpha", 1 * DAY, etag="2")), read(note("five", "fifth", 5 * DAY))])
     shutil.rmtree(folder / "text")
     shutil.copytree(old, folder / "text")
 
@@ -336,27 +282,24 @@ def test_a_text_index_that_is_damaged_missing_or_anothers_is_made_anew(
     filled: Path, harm: Callable[[Path], None]
 ) -> None:
     harm(filled)
-    index = reopened(filled)
-    assert index.repairs.rebuilt == ["text"]
-    assert_whole(index)
-    assert found(index, "foreign") == []
-    assert index.unembedded(10) == []
-    index.close()
+    with reopened(filled) as index:
+        assert index.repairs.rebuilt == ["text"]
+        assert_whole(index)
+        assert found(index, "foreign") == []
+        assert index.unembedded(10) == []
 
-    index = reopened(filled)
-    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
-    assert_whole(index)
-    index.close()
+    with reopened(filled) as index:
+        assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
+        assert_whole(index)
 
 
 def test_a_text_index_of_before_gets_what_it_lacks_and_loses_what_went(filled: Path) -> None:
     _text_of_before(filled)
     for healed in (1, 0):
-        index = reopened(filled)
-        assert index.repairs.redone + len(index.repairs.rebuilt) == healed
-        assert_whole(index)
-        assert found(index, "fifth") == ["five"]
-        index.close()
+        with reopened(filled) as index:
+            assert index.repairs.redone + len(index.repairs.rebuilt) == healed
+            assert_whole(index)
+            assert found(index, "fifth") == ["five"]
 
 
 def _version(folder: Path) -> None:
@@ -383,15 +326,14 @@ def test_records_that_cannot_be_read_are_made_anew_and_so_is_the_text(
 ) -> None:
     """What was in them is read from the bucket again; nothing that is left over is found until then."""
     harm(filled)
-    index = reopened(filled)
-    assert index.repairs.rebuilt == ["records"]
-    assert (found(index, "queue"), near(index, "queue"), index.objects()) == ([], [], {})
-    assert index.verify() == []
+    with reopened(filled) as index:
+        assert index.repairs.rebuilt == ["records"]
+        assert (found(index, "queue"), near(index, "queue"), index.objects()) == ([], [], {})
+        assert index.verify() == []
 
-    index.apply((), THREE)
-    assert_whole(index)
-    assert embed(index) == 4
-    index.close()
+        index.apply((), THREE)
+        assert_whole(index)
+        assert embed(index) == 4
 
 
 def _beyond_the_first_page(folder: Path) -> None:
@@ -403,60 +345,54 @@ def _beyond_the_first_page(folder: Path) -> None:
 
 def test_records_whose_damage_lies_further_on_are_made_anew_as_well(filled: Path) -> None:
     _beyond_the_first_page(filled)
-    index = reopened(filled)
-    assert (index.repairs.rebuilt, index.objects(), index.verify()) == (["records"], {}, [])
-    index.apply((), THREE)
-    assert_whole(index)
-    index.close()
+    with reopened(filled) as index:
+        assert (index.repairs.rebuilt, index.objects(), index.verify()) == (["records"], {}, [])
+        index.apply((), THREE)
+        assert_whole(index)
 
 
 def test_an_open_index_that_is_made_anew_is_empty_and_takes_everything_in_again(filled: Path) -> None:
-    index = reopened(filled)
-    index.make_anew()
-    assert (index.objects(), found(index, "queue"), near(index, "queue"), index.verify()) == ({}, [], [], [])
-    index.apply((), THREE)
-    assert_whole(index)
-    assert embed(index) == 4
-    index.close()
-    index = reopened(filled)
-    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
-    assert_whole(index)
-    index.close()
+    with reopened(filled) as index:
+        index.make_anew()
+        assert (index.objects(), found(index, "queue"), near(index, "queue"), index.verify()) == ({}, [], [], [])
+        index.apply((), THREE)
+        assert_whole(index)
+        assert embed(index) == 4
+    with reopened(filled) as index:
+        assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
+        assert_whole(index)
 
 
 def test_records_that_went_take_the_text_with_them(filled: Path) -> None:
     for path in filled.glob("records.db*"):
         path.unlink()
-    index = reopened(filled)
-    assert (found(index, "queue"), index.verify(), index.objects()) == ([], [], {})
-    index.close()
+    with reopened(filled) as index:
+        assert (found(index, "queue"), index.verify(), index.objects()) == ([], [], {})
 
 
 # --- one process at a time, and full disks -----------------------------------------------------------------------
 
 
 def test_a_folder_is_for_one_index_at_a_time(tmp_path: Path) -> None:
-    index = reopened(tmp_path)
-    with pytest.raises(CacheInUse) as refused:
-        reopened(tmp_path)
-    assert str(tmp_path) in str(refused.value)
-    index.close()
-    reopened(tmp_path).close()
+    with reopened(tmp_path):
+        with pytest.raises(CacheInUse) as refused:
+            reopened(tmp_path)
+        assert str(tmp_path) in str(refused.value)
+    Index(tmp_path, MODEL).close()
 
 
 def test_a_folder_is_for_one_process_at_a_time(filled: Path) -> None:
-    index = reopened(filled)
-    script = (
-        "import sys, pathlib\n"
-        "from livememfs.errors import CacheInUse\n"
-        "from livememfs.recall.index.local import Index\n"
-        "try:\n    Index(pathlib.Path(sys.argv[1]), 'hashed')\n"
-        "except CacheInUse:\n    sys.exit(23)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(filled)], timeout=60)
-    assert done.returncode == 23
-    assert_whole(index)
-    index.close()
+    with reopened(filled) as index:
+        script = (
+            "import sys, pathlib\n"
+            "from livememfs.errors import CacheInUse\n"
+            "from livememfs.recall.index.local import Index\n"
+            "try:\n    Index(pathlib.Path(sys.argv[1]), 'hashed')\n"
+            "except CacheInUse:\n    sys.exit(23)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script, str(filled)], timeout=60)
+        assert done.returncode == 23
+        assert_whole(index)
 
 
 def test_a_folder_that_could_not_be_opened_is_not_kept_locked(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,30 +400,28 @@ def test_a_folder_that_could_not_be_opened_is_not_kept_locked(filled: Path, monk
         patch.setattr(RecordTable, "pieces_there", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reopened(filled)
-    index = reopened(filled)
-    assert_whole(index)
-    index.close()
+    with reopened(filled) as index:
+        assert_whole(index)
 
 
 def test_a_full_disk_is_said_and_the_index_answers_and_recovers(filled: Path) -> None:
     """SQLite is given no page more than it has."""
-    index = reopened(filled)
-    db = index.table._db
-    pages = db.execute("PRAGMA page_count").fetchone()[0]
-    db.execute(f"PRAGMA max_page_count={pages}")
+    with reopened(filled) as index:
+        db = index.table._db
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count={pages}")
 
-    with pytest.raises(NoSpace):
-        index.apply((), [read(note("large", "queue " * 100_000))])
-    with pytest.raises(NoSpace):
-        index.take_vectors([b"m%d" % n for n in range(500)], np.tile(hashed("x", DIM), (500, 1)))
-    assert_whole(index)
-    assert near(index, "queue alpha")[0] == "one"
+        with pytest.raises(NoSpace):
+            index.apply((), [read(note("large", "queue " * 100_000))])
+        with pytest.raises(NoSpace):
+            index.take_vectors([b"m%d" % n for n in range(500)], np.tile(hashed("x", DIM), (500, 1)))
+        assert_whole(index)
+        assert near(index, "queue alpha")[0] == "one"
 
-    db.execute("PRAGMA max_page_count=1000000")
-    index.apply((), [read(note("large", "space regained", 9 * DAY))])
-    assert found(index, "regained") == ["large"]
-    assert_whole(index)
-    index.close()
+        db.execute("PRAGMA max_page_count=1000000")
+        index.apply((), [read(note("large", "space regained", 9 * DAY))])
+        assert found(index, "regained") == ["large"]
+        assert_whole(index)
 
 
 # --- the snapshot ------------------------------------------------------------------------------------------------
@@ -497,7 +431,7 @@ from_a_snapshot = pytest.mark.parametrize("opened_from", ["from a snapshot"], in
 
 def large(folder: Path) -> Index:
     """An index with several spaces, memories and notes, of which some have no vector yet."""
-    index = reopened(folder)
+    index = Index(folder, MODEL)
     index.apply((), THREE)
     index.apply((), [read(memory(number)) for number in range(40)])
     embed(index)
@@ -542,12 +476,11 @@ def test_an_index_that_was_opened_again_answers_as_before_and_goes_on(tmp_path: 
     before = all_answers(index)
     index.close()
     for _ in range(2):
-        index = reopened(tmp_path)
-        assert bool(index.loaded.kept_at) == (opened_from == "from a snapshot")
-        assert all_answers(index) == before
-        index.close()
+        with reopened(tmp_path) as index:
+            assert bool(index.loaded.kept_at) == (opened_from == "from a snapshot")
+            assert all_answers(index) == before
 
-    whole, again = large(tmp_path / "whole"), reopened(tmp_path)
+    whole, again = large(tmp_path / "whole"), Index(tmp_path, MODEL)
     for one in (whole, again):
         one.apply(["space/memories/m3.md"], [read(replace(memory(n), etag="2")) for n in (5, 50, 51)])
         embed(one)
@@ -600,11 +533,10 @@ def test_a_snapshot_that_is_damaged_or_missing_is_made_anew_from_the_records(
     before = all_answers(index)
     index.close()
     harm(tmp_path / "memory")
-    index = reopened(tmp_path)
-    assert index.loaded.kept_at == ""
-    assert index.repairs.rebuilt == ([] if harm is Path.unlink else ["snapshot"])
-    assert all_answers(index) == before
-    index.close()
+    with reopened(tmp_path) as index:
+        assert index.loaded.kept_at == ""
+        assert index.repairs.rebuilt == ([] if harm is Path.unlink else ["snapshot"])
+        assert all_answers(index) == before
 
 
 @from_a_snapshot
@@ -615,12 +547,11 @@ def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Pat
     large(second).close()
     earlier = first / "memory"
     kept, records = earlier.read_bytes(), (first / "records.db").read_bytes()
-    index = reopened(first)
-    index.apply((), [read(note("new", "queue new", 20 * DAY))])
-    index.close()
+    with reopened(first) as index:
+        index.apply((), [read(note("new", "queue new", 20 * DAY))])
     for snapshot_of in (kept, (second / "memory").read_bytes()):
         earlier.write_bytes(snapshot_of)
-        index = reopened(first)
+        index = Index(first, MODEL)
         assert index.loaded.kept_at == ""
         assert found(index, "queue") == ["late", "new", "one", "three"]
         assert index.verify() == []
@@ -631,10 +562,9 @@ def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Pat
     assert (other.loaded.kept_at, other.statistics().embedded) == ("", 0)
     other.close()
     (first / "records.db").write_bytes(records)
-    index = reopened(first)
-    assert index.loaded.kept_at == ""
-    assert index.verify() == []
-    index.close()
+    with reopened(first) as index:
+        assert index.loaded.kept_at == ""
+        assert index.verify() == []
 
 
 @from_a_snapshot
@@ -648,9 +578,8 @@ def test_what_is_kept_on_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pyt
         patch.setattr(os, "fsync", full)
         index.close()
     assert not list(tmp_path.glob("memory*"))
-    index = reopened(tmp_path)
-    assert (index.repairs.rebuilt, index.verify()) == ([], [])
-    index.close()
+    with reopened(tmp_path) as index:
+        assert (index.repairs.rebuilt, index.verify()) == ([], [])
 
 
 # --- filters that nearly everything fits -------------------------------------------------------------------------

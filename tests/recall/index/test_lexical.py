@@ -1,4 +1,7 @@
-"""The text index: what is put in is found at once and after a restart, and a folder that is no index says so."""
+"""The text index: what is put in is found at once and after a restart, and a folder that is no index says so.
+
+What every index does with words and phrases is in `test_engine_contract`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from livememfs.errors import NoSpace
-from livememfs.recall.index.exchanged import MAX_TERMS, Damaged, Piece, Restriction, TextQuery
+from livememfs.recall.index.exchanged import Damaged, Piece, Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 
 ALL = Restriction()
@@ -63,12 +66,6 @@ def test_a_number_that_is_put_in_again_has_only_its_new_text(index: Lexical) -> 
     index.apply((), [piece(1, "topic"), piece(2, "other"), piece(2, "newer")])
     assert (found(index, "queue"), found(index, "topic"), found(index, "other newer")) == ([], [1], [2])
     assert len(index) == 2
-
-
-def test_an_empty_index_finds_nothing(index: Lexical) -> None:
-    index.apply((), ())
-    assert (found(index, "anything"), len(index), index.numbers()) == ([], 0, set())
-    assert index.ceiling(TextQuery("anything")) >= 0
 
 
 # --- asking ------------------------------------------------------------------------------------------------------
@@ -134,78 +131,15 @@ def test_a_restriction_changes_no_score(shelf: Lexical) -> None:
     assert {number: everything[number] for number, _ in some} == pytest.approx(dict(some))
 
 
-def test_a_text_that_has_more_of_the_words_comes_first(index: Lexical) -> None:
-    index.apply((), [piece(1, "retry the upload"), piece(2, "retry later"), piece(3, "the upload"), piece(4, "lunch")])
-    hits = index.search(TextQuery("retry upload"), ALL, 9)
-    assert hits[0][0] == 1
-    assert {number for number, _ in hits} == {1, 2, 3}
-    assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
-
-
-def test_the_limit_keeps_the_best(index: Lexical) -> None:
-    index.apply((), [piece(n, "retry " * n + "pad " * (20 - n)) for n in range(1, 11)])
-    assert index.search(TextQuery("retry"), ALL, 3) == index.search(TextQuery("retry"), ALL, 10)[:3]
-
-
 def test_the_text_counts_more_than_what_was_said_beside_it(index: Lexical) -> None:
     index.apply((), [piece(1, "lunch", context="queue"), piece(2, "queue", context="lunch")])
     assert [number for number, _ in index.search(TextQuery("queue"), ALL, 9)] == [2, 1]
-
-
-def test_each_language_is_found_by_its_own_forms(index: Lexical) -> None:
-    index.apply((), [piece(1, "deployments failed"), piece(2, "les déploiements échouent", language="fr")])
-    assert (found(index, "deployment"), found(index, "deploiement echoue")) == ([1], [2])
 
 
 @pytest.mark.parametrize("words", ["", "what is it", "qui est ce", "?!", "\0", "\ud800", "👍", " "])
 def test_a_question_of_nothing_but_stop_words_finds_nothing(shelf: Lexical, words: str) -> None:
     assert found(shelf, words) == []
     assert shelf.ceiling(TextQuery(words)) == 0
-
-
-def test_a_phrase_needs_its_words_in_a_row_and_beside_the_words(index: Lexical) -> None:
-    index.apply((), [piece(1, "exactly twice delivered"), piece(2, "twice exactly delivered"), piece(3, "delivered")])
-    assert found(index, "", phrases=("exactly twice",)) == [1]
-    assert found(index, "delivered", phrases=("exactly twice",)) == [1]
-    assert found(index, "", phrases=("exactly twice", "delivered")) == [1]
-    assert found(index, "", phrases=("Exactly", "twice")) == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "language"), [("the state of the art of caching", "en"), ("la mise en place de la file", "fr")]
-)
-def test_a_phrase_with_stop_words_finds_the_text_it_was_copied_from(index: Lexical, text: str, language: str) -> None:
-    index.apply((), [piece(1, f"Here, {text}: done.", language=language)])
-    assert found(index, "", phrases=(text,)) == [1]
-
-
-def test_a_phrase_of_stop_words_alone_forbids_nothing(index: Lexical) -> None:
-    index.apply((), [piece(1, "queue")])
-    assert found(index, "queue", phrases=("on a",)) == [1]
-    assert found(index, "", phrases=("on a",)) == []
-
-
-def test_minus_excludes_words_and_phrases(index: Lexical) -> None:
-    index.apply((), [piece(1, "queue kafka"), piece(2, "queue message broker"), piece(3, "queue broker of message")])
-    assert found(index, "queue", without=("Kafka",)) == [2, 3]
-    assert found(index, "queue", without=("message broker",)) == [1, 3]
-    assert found(index, "queue", without=("kafka", "message")) == []
-    assert found(index, "queue", without=("the",)) == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("see UserRepository for it", "repository"),
-        ("see UserRepository for it", "UserRepository"),
-        ("set max_retry_count to 5", "retry"),
-        ("in src/upload/retry.py", "upload"),
-        ("code ERR-4711 again", "4711"),
-    ],
-)
-def test_a_name_is_found_whole_and_by_its_parts(index: Lexical, text: str, words: str) -> None:
-    index.apply((), [piece(1, text), piece(2, "lunch")])
-    assert found(index, words) == [1]
 
 
 # --- how good a score is -----------------------------------------------------------------------------------------
@@ -229,14 +163,6 @@ def test_a_large_or_odd_text_is_taken_and_its_neighbour_is_found(index: Lexical,
     """Where a word is too long to be one, only that word is lost."""
     index.apply((), [piece(1, f"{text} needle", context=text), piece(2, "lunch")])
     assert (found(index, "needle"), len(index)) == ([1], 2)
-
-
-def test_a_question_of_ten_kilobytes_is_answered_by_its_first_words(index: Lexical) -> None:
-    index.apply((), [piece(1, "word0"), piece(2, f"word{MAX_TERMS + 10}")])
-    asked = " ".join(f"word{n}" for n in range(1_300))
-    assert len(asked) > 10_000
-    assert found(index, asked) == [1]
-    assert found(index, "", phrases=(asked,), without=(asked,)) == []
 
 
 def test_labels_may_be_anything(index: Lexical) -> None:

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket
+import test_search
+from recall_world import SPACE, Bucket, no_model
+from test_search import DIM
 
-from livememfs.cache.replica import Replica
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.index.record import Record
-from livememfs.recall.search.query import parse
-from livememfs.recall.search.ranking import RankedHit, search
-from livememfs.recall.service import Recall
+from livememfs.recall.search.ranking import RankedHit
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
-from livememfs.spaces import making as spaces
-from livememfs.testing.embed import PATIENT, hashed
+from livememfs.testing.embed import hashed
 
-NOW = datetime(2026, 6, 15, tzinfo=UTC)
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DIM = 128
 
 
 def day(number: int) -> datetime:
@@ -93,9 +89,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     index.close()
 
 
-def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> RankedHit:
-    query = parse(typed, now=NOW)
-    return search(index, query, hashed(query.text, DIM) if meaning else None, (SPACE,), **options)
+ask = partial(test_search.ask, spaces=(SPACE,))
 
 
 def ids(found: RankedHit) -> list[str]:
@@ -271,29 +265,14 @@ def test_what_is_meant_keeps_its_order_among_what_fits_and_dates_complete_it(tmp
     ],
 )
 async def test_old_observations_are_found_unless_somebody_set_a_window_and_then_it_is_said(
-    tmp_path: Path, recent_days: int, typed: str, found: set[str]
+    bucket: Bucket, recent_days: int, typed: str, found: set[str]
 ) -> None:
-    bucket = Bucket(tmp_path)
-    await spaces.create(Replica(bucket.memory), bucket.clock, SPACE)
     for name, age in (("new", 80), ("old", 300)):
         at = bucket.clock.now() - timedelta(days=age)
         key, data = observed(age, name, created_at=at, type="bugfix", narrative="about the queue")
         await bucket.memory.put(key, data)
-
-    async def no_model() -> None:
-        return None
-
-    replica = Replica(bucket.store)
-    recall = Recall(
-        replica, bucket.clock, lambda: Index(bucket.folder, "none"), no_model, recent_days=recent_days, patience=PATIENT
-    )
-    with trio.fail_after(DONE_WITHIN):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(replica.run)
-            await nursery.start(recall.run)
-            answer = await recall.ask(typed, (SPACE,))
-            nursery.cancel_scope.cancel()
-    replica.close()
+    async with bucket.mount(no_model, recent_days=recent_days) as mount:
+        answer = await mount.ask(typed)
 
     assert {hit.record.title for hit in answer.found.hits} == found
     windowed = bool(recent_days) and "after:" not in typed and "before:" not in typed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.recall.index.reader import TITLE_CHARACTERS, is_indexed, records_in, space_of
+from livememfs.recall.index.reader import TITLE_CHARACTERS, is_indexed, records_in
 from livememfs.recall.index.record import FILES_READ, Record, digest, files_in
 
 NOTE = "space/live/20260303T140500_ann_decision_0123abcd.md"
@@ -229,10 +229,6 @@ def test_notes_bank_files_and_the_synthesis_are_indexed_and_nothing_else(key: st
 @pytest.mark.parametrize("name", [".x.md.swp", "x.md~", ".#x.md", "4913"])
 def test_what_editors_leave_behind_is_not_indexed(name: str) -> None:
     assert not is_indexed(f"space/live/{name}")
-
-
-def test_the_space_is_the_first_part_of_the_key() -> None:
-    assert {space_of(key) for key in (NOTE, "space/bank/a/b.md", "space/_synthesis.md")} == {"space"}
 
 
 # --- names of files, and digests ---------------------------------------------------------------------------------

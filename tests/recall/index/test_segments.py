@@ -37,18 +37,10 @@ DATA = render(MODEL, VECTORS)
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        DATA[:-1],
-        DATA[:40],
-        DATA + b"x",
-        DATA[:-1] + b"\xff",
-        b"\n" + DATA,
-        b"{}\n" + DATA,
-        b"[]\n",
-        b"1\n",
+        b"", DATA[:-1], DATA[:40], DATA + b"x", DATA[:-1] + b"\xff", b"\n" + DATA, b"{}\n" + DATA, b"[]\n", b"1\n",
         b"\xff\xfe",
     ],
-)
+)  # fmt: skip
 def test_bytes_that_were_cut_off_or_changed_are_told_from_the_name(data: bytes) -> None:
     with pytest.raises(BadSegment):
         parse(name_of(DATA), data, MODEL)
@@ -63,22 +55,11 @@ def changed(**fields: object) -> bytes:
 @pytest.mark.parametrize(
     "data",
     [
-        changed(model="another"),
-        changed(format=2),
-        changed(dim=0),
-        changed(dim=-8),
-        changed(dim=4),
-        changed(dim=10**9),
-        changed(count=0),
-        changed(count=4),
-        changed(count="many"),
-        changed(count=None),
-        b"not JSON\n",
-        b"[1, 2]\n" + DATA,
-        DATA.replace(b"\n", b" ", 1),
-        b"",
+        changed(model="another"), changed(format=2), changed(dim=0), changed(dim=-8), changed(dim=4),
+        changed(dim=10**9), changed(count=0), changed(count=4), changed(count="many"), changed(count=None),
+        b"not JSON\n", b"[1, 2]\n" + DATA, DATA.replace(b"\n", b" ", 1), b"",
     ],
-)
+)  # fmt: skip
 def test_what_is_rightly_named_and_still_no_segment_of_this_model_is_refused(data: bytes) -> None:
     with pytest.raises(BadSegment):
         parse(name_of(data), data, MODEL)

@@ -26,13 +26,6 @@ MODEL = "fake-1"
 PREFIX = keys.index_prefix(SPACE, MODEL)
 
 
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
-
-
 async def fill(bucket: Bucket, count: int, first: int = 0, *, minutes: float = 60) -> None:
     """Notes of different hours, so that none is another's context."""
     for number in range(first, first + count):
@@ -61,6 +54,13 @@ async def share(bucket: Bucket, count: int = 20, first: int = 0, *, minutes: flo
     async with bucket.mount(share=True, folder=bucket.folder.with_name(f"index-{first}")) as mount:
         await understand(mount)
         await mount.recall.drain()
+
+
+async def assert_shared(bucket: Bucket, folder: Path) -> None:
+    """Another machine finds the vectors of everything in the bucket."""
+    async with bucket.mount(share=True, folder=folder) as mount:
+        await understand(mount)
+    assert bucket.model.embedded == []
 
 
 async def test_a_second_machine_answers_by_meaning_and_embeds_nothing(bucket: Bucket, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_a_bucket_that_does_not_list_its_vectors_is_searched_and_told_late
 
         bucket.store.plan = None
         await fill(bucket, 1, first=50)
-        await mount.recall.prepare([SPACE], DONE_WITHIN)
+        await mount.indexed()
     async with bucket.mount(share=True, folder=tmp_path / "another") as mount:
         await understand(mount)
         await mount.recall.drain()
@@ -233,9 +233,7 @@ async def test_many_small_segments_become_one_and_every_vector_stays(bucket: Buc
     assert len(found) == 2
     assert len(set().union(*found.values())) == len(before) + sharing.MERGED_AT
     assert before <= set().union(*found.values())
-    async with bucket.mount(share=True, folder=tmp_path / "another") as mount:
-        await understand(mount)
-    assert bucket.model.embedded == []
+    await assert_shared(bucket, tmp_path / "another")
 
 
 async def test_two_machines_that_tidy_at_the_same_time_lose_nothing(bucket: Bucket, tmp_path: Path) -> None:
@@ -256,9 +254,7 @@ async def test_two_machines_that_tidy_at_the_same_time_lose_nothing(bucket: Buck
 
     assert len(wanted) == sharing.MERGED_AT + 2 + len(TEXTS)
     assert len(found) < sharing.MERGED_AT
-    async with bucket.mount(share=True, folder=tmp_path / "three") as mount:
-        await understand(mount)
-    assert bucket.model.embedded == []
+    await assert_shared(bucket, tmp_path / "three")
 
 
 async def forget_notes(bucket: Bucket, count: int) -> None:
@@ -282,9 +278,7 @@ async def test_vectors_of_what_is_gone_are_dropped_but_not_within_the_hour(bucke
     left: set[bytes] = set().union(*found.values())
     assert len(left) == 10 + 2 + len(TEXTS)
     assert left >= PRIOR_MEANINGS
-    async with bucket.mount(share=True, folder=tmp_path / "another") as mount:
-        await understand(mount)
-    assert bucket.model.embedded == []
+    await assert_shared(bucket, tmp_path / "another")
 
 
 async def test_a_machine_that_has_not_read_all_of_a_space_drops_nothing(bucket: Bucket, tmp_path: Path) -> None:

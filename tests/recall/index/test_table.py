@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import index_world
 import pytest
+from index_world import ALL, read
 
 from livememfs.errors import NoSpace
 from livememfs.recall.index import table as module
@@ -20,22 +22,14 @@ from livememfs.recall.index.recordfile import VERSION
 from livememfs.recall.index.sittings import NEIGHBOURS, SITTING_SECONDS
 from livememfs.recall.index.table import RecordTable
 
-ALL = Restriction()
-
 
 def note(name: str, created: int, text: str | tuple[str, ...] = "text", **given: Any) -> Record:
     """A note by ann in the space `space`."""
-    key = f"{given.get('space', 'space')}/live/{name}.md"
-    defaults: dict[str, Any] = {
-        "ref": key, "key": key, "etag": "1", "kind": "live", "space": "space", "type": "todo", "agent": "ann",
-        "title": name, "importance": 0.5, "labels": (),
-    }  # fmt: skip
-    pieces = text if isinstance(text, tuple) else (text,)
-    return Record(**{**defaults, "created": created, "pieces": pieces, **given})
+    return index_world.note(name, text, created, **given)
 
 
 def put(table: RecordTable, *records: Record) -> int:
-    return table.apply((), [(one.key, one.etag, one.space, (one,)) for one in records])
+    return table.apply((), [read(record) for record in records])
 
 
 def lacking(table: RecordTable, model: str) -> list[PieceText]:
@@ -105,14 +99,6 @@ def test_what_went_leaves_no_row_behind(table: RecordTable) -> None:
     assert said == []
     table.settled(int(table.state("step") or 0))
     assert table.counts()["gone"] == 0
-
-
-def test_objects_are_listed_below_a_prefix(table: RecordTable) -> None:
-    put(table, note("one", 1), note("two", 2), note("one", 1, space="spaces"), note("one", 1, space="s"))
-    assert table.objects() == dict.fromkeys(
-        ["space/live/one.md", "space/live/two.md", "spaces/live/one.md", "s/live/one.md"], "1"
-    )
-    assert set(table.objects("space/")) == {"space/live/one.md", "space/live/two.md"}
 
 
 def test_a_step_that_fails_half_way_changes_nothing(table: RecordTable) -> None:
@@ -262,45 +248,6 @@ def test_a_note_means_itself_and_what_was_said_just_before(table: RecordTable) -
 def test_a_note_is_spoken_with_who_and_when_and_other_texts_as_they_are() -> None:
     assert spoken(note("a", 1_772_530_000), "text") == "ann (3 March 2026): text"
     assert spoken(note("a", 1_772_530_000, kind="bank"), "text") == "text"
-
-
-# --- filters -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("where", "found"),
-    [
-        (Restriction(), ["d", "c", "b", "a"]),
-        (Restriction(fields=(("kind", ("bank",)),)), ["c"]),
-        (Restriction(fields=(("label", ("tag:x",)),)), ["b", "a"]),
-        (Restriction(fields=(("label", ("tag:x",)), ("label", ("tag:y",)))), ["b"]),
-        (Restriction(without=(("label", ("tag:x",)),)), ["d", "c"]),
-        (Restriction(without=(("type", ("todo", "issue")),)), ["c"]),
-        (Restriction(after=20, before=40), ["c", "b"]),
-        (Restriction(numbers=(1, 4, 99)), ["d", "a"]),
-        (Restriction(numbers=()), []),
-        (Restriction(fields=(("agent", ()),)), []),
-    ],
-)
-def test_a_filter_selects_the_newest_first(table: RecordTable, where: Restriction, found: list[str]) -> None:
-    put(
-        table,
-        note("a", 10, labels=(("tag", "X"),)),
-        note("b", 20, labels=(("tag", "x"), ("tag", "y"))),
-        note("c", 30, kind="bank", type=""),
-        note("d", 40, type="issue"),
-    )
-    assert titles(table, where) == found
-    assert titles(table, where, 1) == found[:1]
-    assert len(table.numbers(where)) == len(found)
-
-
-def test_files_are_found_by_a_part_of_their_name(table: RecordTable) -> None:
-    put(table, note("a", 1, labels=(("file", "src/Auth.py"),)), note("b", 2, labels=(("tag", "auth"),)), note("c", 3))
-    assert table.numbers(ALL, files=["AUTH"]) == [1]
-    assert table.numbers(ALL, files=["nothing", "th.py"]) == [1]
-    assert table.numbers(ALL, not_files=["auth"]) == [2, 3]
-    assert table.numbers(ALL, files=["%"]) == []
 
 
 # --- files and threads -------------------------------------------------------------------------------------------

@@ -35,6 +35,13 @@ def clustered(count: int, dim: int, seed: int = 2) -> Floats:
     return unit(common + subjects[chance.integers(0, 200, count)] + 0.7 * chance.normal(size=(count, dim)))
 
 
+def stored(rows: Floats, prior: Floats | None = None) -> Vectors:
+    """A store of these, numbered from 1."""
+    store = Vectors(rows.shape[1], prior)
+    store.put(range(1, len(rows) + 1), packed(rows))
+    return store
+
+
 def expected(
     numbers: Sequence[int], vectors: Floats, question: Floats, limit: int, prior: Floats | None = None
 ) -> list[tuple[int, float]]:
@@ -70,16 +77,12 @@ def test_few_vectors_are_compared_exactly(count: int, seed: int, dim: int, limit
     rows = some(count + 2, dim, seed)
     prior, question, rows = (rows[0] if drawn else None), rows[1], rows[2:]
     numbers = list(range(1, count + 1))
-    store = Vectors(dim, prior)
-    store.put(numbers, packed(rows))
-    assert_same(store.search(question, limit), expected(numbers, rows, question, limit, prior))
+    assert_same(stored(rows, prior).search(question, limit), expected(numbers, rows, question, limit, prior))
 
 
 def test_what_is_kept_in_eight_bits_is_as_good_as_what_was_given() -> None:
     rows = clustered(2_000, 384)
-    store = Vectors(384)
-    store.put(range(1, 2_001), packed(rows))
-    question = rows[7]
+    store, question = stored(rows), rows[7]
     mean = rows.mean(axis=0)
     cosines = (rows - mean) @ (question - mean)
     cosines /= np.linalg.norm(rows - mean, axis=1) * np.linalg.norm(question - mean)
@@ -87,14 +90,11 @@ def test_what_is_kept_in_eight_bits_is_as_good_as_what_was_given() -> None:
         assert cosine == pytest.approx(cosines[number - 1], abs=0.03)
 
 
-@pytest.mark.parametrize("dim", [384])
-def test_of_many_vectors_nine_tenths_of_the_nearest_twenty_are_found(dim: int) -> None:
-    rows = clustered(20_015, dim)
+def test_of_many_vectors_nine_tenths_of_the_nearest_twenty_are_found() -> None:
+    rows = clustered(20_015, 384)
     questions, rows = rows[:15], rows[15:]
     numbers = list(range(1, 20_001))
-    store = Vectors(dim)
-    store.put(numbers, packed(rows))
-    hit = 0
+    store, hit = stored(rows), 0
     for question in questions:
         wanted = {number for number, _ in expected(numbers, rows, question, 20)}
         hit += len(wanted & {number for number, _ in store.search(question, 20)})
@@ -103,8 +103,7 @@ def test_of_many_vectors_nine_tenths_of_the_nearest_twenty_are_found(dim: int) -
 
 def test_a_vector_that_is_among_many_is_its_own_nearest_with_a_cosine_of_one() -> None:
     rows = clustered(EXACT_UP_TO + 500, 384)
-    store = Vectors(384)
-    store.put(range(1, len(rows) + 1), packed(rows))
+    store = stored(rows)
     for at in (0, 1_234, len(rows) - 1):
         number, cosine = store.search(rows[at], 1)[0]
         assert number == at + 1
@@ -120,26 +119,25 @@ def test_an_empty_store_finds_nothing() -> None:
 
 
 def test_a_store_that_was_emptied_finds_nothing_and_can_be_filled_again() -> None:
-    store, rows = Vectors(DIM), some(20)
-    store.put(range(1, 21), packed(rows))
+    rows = some(20)
+    store = stored(rows)
     store.remove(range(1, 21))
-    assert (store.search(rows[0], 10), len(store), 3 in store) == ([], 0, False)
+    assert (store.search(rows[0], 10), len(store), store.numbers()) == ([], 0, [])
     store.put([30, 31, 32], packed(rows[:3]))
     assert sorted(number for number, _ in store.search(rows[0], 10)) == [30, 31, 32]
 
 
 def test_a_question_that_is_the_mean_itself_and_vectors_that_are_all_the_same_are_no_error() -> None:
-    store = Vectors(DIM)
     same = np.tile(some(1), (5, 1))
-    store.put(range(1, 6), packed(same))
+    store = stored(same)
     for question in (same[0], np.zeros(DIM, np.float32), some(1, seed=9)[0]):
         for _, cosine in store.search(question, 10):
             assert np.isfinite(cosine)
 
 
 def test_a_number_that_is_put_again_has_its_new_vector_only() -> None:
-    store, rows = Vectors(DIM), some(40)
-    store.put(range(1, 31), packed(rows[:30]))
+    rows = some(40)
+    store = stored(rows[:30])
     store.put([5, 6], packed(rows[30:32]))
     assert len(store) == 30
     hits = store.search(rows[30], 40)
@@ -149,17 +147,16 @@ def test_a_number_that_is_put_again_has_its_new_vector_only() -> None:
 
 
 def test_what_was_removed_is_not_found_and_removing_what_is_not_there_does_nothing() -> None:
-    store, rows = Vectors(DIM), some(30)
-    store.put(range(1, 31), packed(rows))
+    rows = some(30)
+    store = stored(rows)
     store.remove([3, 99])
-    assert (3 in store, 4 in store, len(store)) == (False, True, 29)
+    assert (set(range(1, 31)).difference(store.numbers()), len(store)) == ({3}, 29)
     assert 3 not in {number for number, _ in store.search(rows[2], 30)}
 
 
 def test_after_many_went_the_rest_is_found_as_in_a_store_made_anew() -> None:
     rows = some(5_000)
-    store = Vectors(DIM)
-    store.put(range(1, 5_001), packed(rows))
+    store = stored(rows)
     store.remove(range(1, 4_901))
     left = list(range(4_901, 5_001))
     assert sorted(store.numbers()) == left
@@ -204,9 +201,8 @@ def test_after_any_changes_what_is_there_is_found_and_nothing_else(steps: list[t
 
 @pytest.mark.parametrize("count", [500, 8_000])
 def test_a_mask_and_a_list_let_through_the_same_numbers(count: int) -> None:
-    rows, store = clustered(count, DIM), Vectors(DIM)
-    numbers = list(range(1, count + 1))
-    store.put(numbers, packed(rows))
+    rows, numbers = clustered(count, DIM), list(range(1, count + 1))
+    store = stored(rows)
     allowed = [number for number in numbers if number % 7 == 3]
     mask = np.zeros(count + 1, np.bool_)
     mask[allowed] = True
@@ -221,8 +217,8 @@ def test_a_mask_and_a_list_let_through_the_same_numbers(count: int) -> None:
 
 def test_where_most_are_let_through_nothing_else_is_found() -> None:
     count = 8_000
-    rows, store = clustered(count, 384), Vectors(384)
-    store.put(range(1, count + 1), packed(rows))
+    rows = clustered(count, 384)
+    store = stored(rows)
     mask = np.ones(count + 1, np.bool_)
     mask[1 : count + 1 : 3] = False
     hits = store.search(rows[1], 50, mask)
@@ -233,16 +229,16 @@ def test_where_most_are_let_through_nothing_else_is_found() -> None:
 
 @pytest.mark.parametrize("count", [10, 5_000])
 def test_where_nothing_is_let_through_nothing_is_found(count: int) -> None:
-    rows, store = some(count), Vectors(DIM)
-    store.put(range(1, count + 1), packed(rows))
+    rows = some(count)
+    store = stored(rows)
     assert store.search(rows[0], 10, []) == []
     assert store.search(rows[0], 10, [count + 50]) == []
     assert store.search(rows[0], 10, np.zeros(count + 1, np.bool_)) == []
 
 
 def test_a_limit_above_all_there_is_gives_all() -> None:
-    rows, store = some(5_000), Vectors(DIM)
-    store.put(range(1, 5_001), packed(rows))
+    rows = some(5_000)
+    store = stored(rows)
     assert len({number for number, _ in store.search(rows[0], 100_000)}) == 5_000
     assert len(store.search(rows[0], 4_000)) == 4_000
 
@@ -260,9 +256,7 @@ def test_the_mean_of_few_is_drawn_to_that_of_any_texts() -> None:
     """Two texts of a small space, which are much like any other: what they share is then no likeness."""
     rows = clustered(300, 384)
     usual, here = rows[:280].mean(axis=0), rows[290:292]
-    alone, drawn = Vectors(384), Vectors(384, usual)
-    for store in (alone, drawn):
-        store.put([1, 2], packed(here))
+    drawn = stored(here, usual)
     unrelated = rows[295]
     assert_same(drawn.search(unrelated, 2), expected([1, 2], here, unrelated, 2, usual))
     assert max(abs(cosine) for _, cosine in drawn.search(unrelated, 2)) < 0.3
@@ -271,24 +265,21 @@ def test_the_mean_of_few_is_drawn_to_that_of_any_texts() -> None:
 
 def test_a_single_vector_is_found_when_there_is_a_mean_of_any_texts() -> None:
     rows = clustered(300, 384)
-    store = Vectors(384, rows[:280].mean(axis=0))
-    store.put([1], packed(rows[290:291]))
+    store = stored(rows[290:291], rows[:280].mean(axis=0))
     assert store.search(rows[290], 5)[0] == (1, pytest.approx(1.0, abs=0.01))
 
 
 def test_a_mean_that_comes_later_counts_as_if_it_had_been_there() -> None:
     rows = some(30)
-    early, late = Vectors(DIM, rows[0]), Vectors(DIM)
-    for store in (early, late):
-        store.put(range(1, 29), packed(rows[2:]))
+    early, late = stored(rows[2:], rows[0]), stored(rows[2:])
     late.expect(rows[0])
     assert dict(late.search(rows[1], 10)) == pytest.approx(dict(early.search(rows[1], 10)), abs=1e-5)
 
 
 def test_a_search_may_run_beside_changes() -> None:
     """Whatever it finds has been put in, and none of it twice."""
-    rows, store = some(2_900, 64), Vectors(64)
-    store.put(range(1, 101), packed(rows[:100]))
+    rows = some(2_900, 64)
+    store = stored(rows[:100])
     failed: list[BaseException] = []
     done = threading.Event()
 
@@ -342,8 +333,7 @@ def test_a_scan_sees_the_rows_there_were_when_it_began() -> None:
 def test_what_was_asked_last_is_asked_again_of_what_there_is_by_then() -> None:
     """One scan serves several filters, and no longer than nothing changes."""
     vectors = clustered(2 * EXACT_UP_TO, DIM)
-    store, numbers, question = Vectors(DIM), list(range(1, len(vectors) + 1)), vectors[7]
-    store.put(numbers, packed(vectors))
+    store, question = stored(vectors), vectors[7]
     even = np.arange(len(vectors) + 1) % 2 == 0
     both = store.search(question, 30)
     assert [hit for hit in store.search(question, 60, even) if hit in both] == [hit for hit in both if even[hit[0]]]
@@ -354,8 +344,7 @@ def test_what_was_asked_last_is_asked_again_of_what_there_is_by_then() -> None:
     store.put([len(vectors) + 1], packed(question[None, :]))
     assert store.search(question, 1)[0][0] == len(vectors) + 1
     store.expect(vectors.mean(axis=0))
-    fresh = Vectors(DIM, vectors.mean(axis=0))
     there = np.concatenate([vectors, question[None, :]])
     there[best - 1] = vectors[100]
-    fresh.put([*numbers, len(vectors) + 1], packed(there))
+    fresh = stored(there, vectors.mean(axis=0))
     assert_same(store.search(question, 30), fresh.search(question, 30))

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import psycopg
 import pytest
+from index_world import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 from postgres_server import PASSWORD, Server
-from test_engine_contract import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 
 from livememfs.app import open_app
 from livememfs.app.recall import drop_engine, open_engine
@@ -38,9 +39,9 @@ SLOW_MACHINE = 10.0
 
 
 @pytest.fixture
-def name(bucket: Bucket) -> str:
+def name(bucket_name: Bucket) -> str:
     """A bucket of this test's own."""
-    return bucket()
+    return bucket_name()
 
 
 @pytest.fixture
@@ -65,31 +66,29 @@ def administrator(server: Server, database: str = "postgres") -> psycopg.Connect
 # --- many at once ------------------------------------------------------------------------------------------------
 
 
+def at_once(count: int, work: Callable[[int, threading.Barrier], None]) -> None:
+    """Do work in several threads, each with its number and a barrier for all of them; none may fail."""
+    start = threading.Barrier(count)
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(work, number, start) for number in range(count)]:
+            done.result(60)
+
+
 def test_mounts_that_apply_the_same_objects_at_the_same_instant_end_with_one_set_of_records(
     opened: Callable[[], Postgres],
 ) -> None:
     """And the same vectors. Each has its own order, and some take away what others put in."""
     objects = [read(note(f"n{n}", f"queue word{n}x", 60 * n)) for n in range(40)]
-    failures: list[BaseException] = []
-    start = threading.Barrier(4)
 
-    def mount(turn: int) -> None:
-        try:
-            engine = opened()
-            start.wait(20)
-            mine = objects[turn * 7 :] + objects[: turn * 7]
-            for step in range(0, 40, 8):
-                engine.apply([mine[step - 1][0]] if step and turn == 3 else (), mine[step : step + 8])
-                embed(engine)
-        except BaseException as error:
-            failures.append(error)
+    def mount(turn: int, start: threading.Barrier) -> None:
+        engine = opened()
+        start.wait(20)
+        mine = objects[turn * 7 :] + objects[: turn * 7]
+        for step in range(0, 40, 8):
+            engine.apply([mine[step - 1][0]] if step and turn == 3 else (), mine[step : step + 8])
+            embed(engine)
 
-    threads = [threading.Thread(target=mount, args=(turn,)) for turn in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
+    at_once(4, mount)
     engine = opened()
     engine.apply((), objects)
     embed(engine)
@@ -99,22 +98,11 @@ def test_mounts_that_apply_the_same_objects_at_the_same_instant_end_with_one_set
 
 
 def test_mounts_that_open_an_index_at_the_same_instant_make_it_once(opened: Callable[[], Postgres]) -> None:
-    failures: list[BaseException] = []
-    start = threading.Barrier(8)
+    def mount(_: int, start: threading.Barrier) -> None:
+        start.wait(20)
+        opened().apply((), THREE)
 
-    def mount() -> None:
-        try:
-            start.wait(20)
-            opened().apply((), THREE)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=mount) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
+    at_once(8, mount)
     assert_whole(opened())
 
 
@@ -162,7 +150,7 @@ DYING = """
 import os, signal, sys
 sys.path[:0] = sys.argv[4:]
 from livememfs.recall.postgres import engine, meaning, postings, records
-from test_engine_contract import THREE, note, read, DAY
+from index_world import THREE, note, read, DAY
 
 index = engine.Postgres(sys.argv[1], "hashed", sys.argv[2])
 index.apply([], THREE)
@@ -199,7 +187,7 @@ WRITER = """
 import sys
 sys.path[:0] = sys.argv[4:]
 from livememfs.recall.postgres.engine import Postgres
-from test_engine_contract import embed, note, read
+from index_world import embed, note, read
 
 index = Postgres(sys.argv[1], "hashed", sys.argv[2])
 start = int(sys.argv[3])
@@ -360,8 +348,8 @@ def test_a_database_is_called_without_user_and_password() -> None:
     assert "secret" not in place_of(several)
 
 
-def test_two_buckets_in_one_database_do_not_see_each_other(server: Server, bucket: Bucket) -> None:
-    first, second = Postgres(server.url(), MODEL, bucket()), Postgres(server.url(), MODEL, bucket())
+def test_two_buckets_in_one_database_do_not_see_each_other(server: Server, bucket_name: Bucket) -> None:
+    first, second = Postgres(server.url(), MODEL, bucket_name()), Postgres(server.url(), MODEL, bucket_name())
     first.apply((), THREE)
     embed(first)
     assert (found(second, "queue"), near(second, "queue alpha"), second.objects()) == ([], [], {})
@@ -539,7 +527,7 @@ COUNT, CLUSTERS, ASKED = 3_000, 40, 25
 
 
 @pytest.fixture(scope="module")
-def large(server: Server, bucket: Bucket) -> Iterator[tuple[Postgres, np.ndarray, np.ndarray]]:
+def large(server: Server, bucket_name: Bucket) -> Iterator[tuple[Postgres, np.ndarray, np.ndarray]]:
     """An index of many vectors in clusters that has a graph; the vectors, and questions like them."""
     chance = np.random.default_rng(11)
     centres = chance.normal(size=(CLUSTERS, DIM)) + 2.0  # all of them point much the same way, as those of models do
@@ -548,7 +536,7 @@ def large(server: Server, bucket: Bucket) -> Iterator[tuple[Postgres, np.ndarray
         rows = centres[chance.integers(0, CLUSTERS, count)] + 0.7 * chance.normal(size=(count, DIM))
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
-    vectors, engine = drawn(COUNT), Postgres(server.url(), MODEL, bucket())
+    vectors, engine = drawn(COUNT), Postgres(server.url(), MODEL, bucket_name())
     engine.expect(drawn(36).mean(axis=0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(meaning, "INDEXED_FROM", 1_000)
@@ -614,15 +602,12 @@ def test_the_graph_is_what_is_searched(large: tuple[Postgres, np.ndarray, np.nda
         other.execute(f"SET search_path = {schema_of(engine.bucket)}, public")
         rows = other.execute("SELECT indexed FROM mean").fetchall()
         assert rows == [(True,)]
-        before = other.execute(
-            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
-        ).fetchone()
+        scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
+        before = other.execute(scans).fetchone()
         engine.near(questions[0], ALL, 20)
         engine.close()  # a connection that ends tells what it did
         for _ in range(50):
-            after = other.execute(
-                "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
-            ).fetchone()
+            after = other.execute(scans).fetchone()
             if after != before:
                 break
             time.sleep(0.1)

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
-from test_search import DIM, NOW
+import test_search
+from index_world import ALL, note, read
+from test_search import NOW, titles
 
-from livememfs.recall.index.exchanged import Restriction
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.record import Brief, Record
+from livememfs.recall.index.record import Brief
 from livememfs.recall.search.graph import LINKS, NEAR, SEEDS, seeds_of, walk
 from livememfs.recall.search.page import explanation
 from livememfs.recall.search.query import parse
-from livememfs.recall.search.ranking import RankedHit, Ranking, fitting_best, search
-from livememfs.testing.embed import hashed
+from livememfs.recall.search.ranking import Ranking, fitting_best
 
-ALL = Restriction()
 Links = Mapping[str, Sequence[tuple[str, str]]]
+ask = partial(test_search.ask, meaning=False, spaces=["s"])
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    index = Index(tmp_path, "hashed")
-    yield index
-    index.close()
-
-
-def remember(index: Index, links: Links, texts: Mapping[str, str] | None = None, **given: Any) -> dict[str, int]:
+def remember(index: Index, links: Links, texts: Mapping[str, str] | None = None) -> dict[str, int]:
     """Memories with links, by name; the numbers of their records. Where nothing is said, the text is the name."""
     names = dict.fromkeys([*links, *(name for of in links.values() for _, name in of), *(texts or {})])
-    made = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp())
+    made = datetime(2026, 2, 1, tzinfo=UTC)
     reads = []
     for at, name in enumerate(names):
-        key = f"s/memories/{name}.md"
-        record = Record(
-            key, key, "1", "memories", "s", "fact", "ann", name, made + 86_400 * at, 0.5, (),
-            ((texts or {}).get(name, f"says {name}"),), tuple(links.get(name, ())), **given,
-        )  # fmt: skip
-        reads.append((key, "1", "s", [record]))
+        key, text = f"s/memories/{name}.md", (texts or {}).get(name, f"says {name}")
+        given = {"ref": key, "key": key, "kind": "memories", "space": "s", "type": "fact"}
+        reads.append(read(note(name, text, made + timedelta(days=at), links=tuple(links.get(name, ())), **given)))
     index.apply((), reads)
     return {stored.record.title: stored.id for stored in index.strict(ALL, 9_999)}
 
@@ -50,15 +39,6 @@ def walked(index: Index, seeds: Mapping[str, float], numbers: Mapping[str, int])
     names = {number: name for name, number in numbers.items()}
     found = walk(index, {numbers[name]: score for name, score in seeds.items()}, ALL, lambda piece: True)
     return [(names[record], round(score, 3)) for record, _, score in found]
-
-
-def ask(index: Index, typed: str, *, meaning: bool = False, **options: Any) -> RankedHit:
-    query = parse(typed, now=NOW)
-    return search(index, query, hashed(query.text, DIM) if meaning else None, ["s"], **options)
-
-
-def titles(found: RankedHit) -> list[str]:
-    return [hit.record.title for hit in found.hits]
 
 
 def test_a_walk_goes_both_ways_and_two_steps(index: Index) -> None:

@@ -204,26 +204,10 @@ def test_a_question_for_one_thing_is_not_taken_for_one_for_several(text: str) ->
 
 PARTS = st.sampled_from(
     [
-        "march",
-        "mai",
-        "may",
-        "3",
-        "31st",
-        "99",
-        "2026",
-        "1e",
-        "²",
-        "٣",
-        "in",
-        ",",
-        "of",
-        "Ann",
-        "decid",
-        "\ud800",
-        "\0",
-        "  ",
+        "march", "mai", "may", "3", "31st", "99", "2026", "1e", "²", "٣", "in", ",", "of", "Ann", "decid", "\ud800",
+        "\0", "  ",
     ]
-)
+)  # fmt: skip
 
 
 @given(

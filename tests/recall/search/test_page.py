@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from index_world import note
 
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.page import DEFAULT_BUDGET, SNIPPET, explanation, page, slug, snippet
@@ -27,12 +28,7 @@ def ask(text: str) -> Query:
 
 
 def record(text: str = "text", title: str = "title", **given: Any) -> Record:
-    defaults: dict[str, Any] = {"type": "todo", "agent": "ann", "kind": "live", "created": 1_772_530_000}
-    values = {**defaults, **given}
-    return Record(
-        "space/live/x.md", "space/live/x.md", "1", values["kind"], "space", values["type"], values["agent"], title,
-        values["created"], 0.5, (), values.get("pieces", (text,)),
-    )  # fmt: skip
+    return note("x", text, 1_772_530_000, title=title, **given)
 
 
 def found(*records: Record, **given: Any) -> RankedHit:

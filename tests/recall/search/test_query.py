@@ -129,13 +129,9 @@ def test_filters_are_taken_out_of_the_text() -> None:
     )
 
     assert query.text == "why sqlite"
-    assert query.wanted("type") == ("decision",)
-    assert query.wanted("agent") == ("cline",)
-    assert query.wanted("concept") == ("how-it-works",)
-    assert query.wanted("file") == ("auth.py",)
-    assert query.wanted("tag") == ("x",)
-    assert query.wanted("space") == ("alpha",)
-    assert query.wanted("in") == ("bank",)
+    wanted = {"type": "decision", "agent": "cline", "concept": "how-it-works", "file": "auth.py"}
+    wanted |= {"tag": "x", "space": "alpha", "in": "bank"}
+    assert {key: query.wanted(key) for key in wanted} == {key: (value,) for key, value in wanted.items()}
     assert query.limit == 20
     assert query.doubts == ()
 
@@ -185,21 +181,10 @@ def test_all_stands_alone() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "foo:bar",
-        "http://x",
-        "https://h:80/p?type:x",
-        "std::vector",
-        "10:30",
-        r"C:\x",
-        "file:///etc/hosts",
-        ":type:x",
-        "(type:x)",
-        "ConnectionError: refused",
-        "types:decision",
-        "depuis:2026",
-        "quand:2026 dans:bank",
+        "foo:bar", "http://x", "https://h:80/p?type:x", "std::vector", "10:30", r"C:\x", "file:///etc/hosts",
+        ":type:x", "(type:x)", "ConnectionError: refused", "types:decision", "depuis:2026", "quand:2026 dans:bank",
     ],
-)
+)  # fmt: skip
 def test_an_unknown_key_is_text_without_a_word_about_it(text: str) -> None:
     query = read(text)
 
@@ -403,27 +388,11 @@ def test_a_date_is_the_whole_of_what_it_names(value: str, start: datetime, end: 
 @pytest.mark.parametrize(
     "value",
     [
-        "2026-13",
-        "2026-02-30",
-        "0000",
-        "9999-12",
-        "20260203",
-        "2026-W05",
-        "2026-2-3",
-        "99999y",
-        "99999mo",
-        "99999w99",
-        "7",
-        "7m",
-        "-7d",
-        "tomorrow",
-        "2026-02-03T25:00",
-        "2026-02-03T10:20:30+99:00",
-        "٢٠٢٦",
-        "03/02/2026",
-        "0001-01-01T00:00+14:00",
+        "2026-13", "2026-02-30", "0000", "9999-12", "20260203", "2026-W05", "2026-2-3", "99999y", "99999mo",
+        "99999w99", "7", "7m", "-7d", "tomorrow", "2026-02-03T25:00", "2026-02-03T10:20:30+99:00", "٢٠٢٦",
+        "03/02/2026", "0001-01-01T00:00+14:00",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_date_is_text(value: str) -> None:
     query = read(f"date:{value}")
 
@@ -615,23 +584,9 @@ def test_ten_thousand_characters_of_anything_are_read(text: str) -> None:
 
 
 BOMBS = [
-    '"',
-    "“",
-    "«",
-    "-",
-    ":",
-    ",",
-    "type:",
-    'type:"',
-    "-type:",
-    'in:x("a"',
-    'a"',
-    '("',
-    "-“",
-    'type:"a",',
-    "after:",
+    '"', "“", "«", "-", ":", ",", "type:", 'type:"', "-type:", 'in:x("a"', 'a"', '("', "-“", 'type:"a",', "after:",
     "a" * 99 + ":",
-]
+]  # fmt: skip
 BOMBS += ["e\u0301", "\u0301", "type:a ", "-a ", "?", ".", "'", "l'", "limit:9 ", "\u00a0", "#", "1", "date:2026-02 "]
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import index_world
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_world import read
 
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.record import Record
@@ -23,21 +26,12 @@ DIM = 128
 SPACES = ("here", "there")
 
 
-def note(name: str, text: str | tuple[str, ...], created: datetime, **given: Any) -> Record:
-    """A note by ann in the space `here`."""
-    space = given.get("space", "here")
-    key = f"{space}/live/{name}.md"
-    defaults: dict[str, Any] = {
-        "ref": key, "key": key, "etag": "1", "kind": "live", "space": space, "type": "todo", "agent": "ann",
-        "title": name, "importance": 0.5, "labels": (),
-    }  # fmt: skip
-    pieces = text if isinstance(text, tuple) else (text,)
-    return Record(**{**defaults, "created": int(created.timestamp()), "pieces": pieces, **given})
+note = partial(index_world.note, space="here")
 
 
 def fill(index: Index, *records: Record) -> None:
     """Takes in records, each an object of its own, and embeds them by what they say themselves."""
-    index.apply((), [(one.key, one.etag, one.space, (one,)) for one in records])
+    index.apply((), [read(record) for record in records])
     while texts := index.unembedded(500):
         rows = np.array([hashed(text.own.partition("): ")[2] or text.own, DIM) for text in texts])
         index.take_vectors([text.meaning for text in texts], rows)
@@ -52,13 +46,6 @@ def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> Ra
 
 def titles(found: RankedHit) -> list[str]:
     return [hit.record.title for hit in found.hits]
-
-
-@pytest.fixture
-def empty(tmp_path: Path) -> Iterator[Index]:
-    index = Index(tmp_path, "hashed")
-    yield index
-    index.close()
 
 
 def day(number: int) -> datetime:
@@ -155,9 +142,9 @@ def test_words_are_found_without_a_question_vector(shelf: Index) -> None:
     assert dict(ask(shelf, "number17", meaning=False).hits[0].reasons) == {"words": 1}
 
 
-def test_meaning_finds_what_has_no_word_in_common(empty: Index) -> None:
-    fill(empty, note("one", "queue", day(1)), note("two", "lunch", day(2)), note("three", "garden", day(3)))
-    found = search(empty, parse("enqueuing", now=NOW), hashed("queue", DIM), SPACES)
+def test_meaning_finds_what_has_no_word_in_common(index: Index) -> None:
+    fill(index, note("one", "queue", day(1)), note("two", "lunch", day(2)), note("three", "garden", day(3)))
+    found = search(index, parse("enqueuing", now=NOW), hashed("queue", DIM), SPACES)
     assert found.hits[0].record.title == "one"
     assert dict(found.hits[0].reasons) == {"meaning": 1}
 
@@ -296,32 +283,32 @@ def test_spaces_that_were_not_given_are_not_searched_even_when_asked_for(shelf: 
     assert ask(shelf, "queue", spaces=()).hits == ()
 
 
-def test_what_fits_the_filter_completes_the_answer_by_date(empty: Index) -> None:
+def test_what_fits_the_filter_completes_the_answer_by_date(index: Index) -> None:
     fill(
-        empty,
+        index,
         *[note(f"n{n}", "lunch" if n != 3 else "queue", day(n), type="decision") for n in range(6)],
         note("other", "queue", day(9), type="todo"),
     )
-    found = ask(empty, "queue type:decision", meaning=False)
+    found = ask(index, "queue type:decision", meaning=False)
     assert titles(found) == ["n3", "n5", "n4", "n2", "n1", "n0"]
     assert [list(hit.reasons) for hit in found.hits] == [["words"]] + [["date"]] * 5
-    assert titles(ask(empty, "queue type:decision", meaning=False, limit=3)) == ["n3", "n5", "n4"]
+    assert titles(ask(index, "queue type:decision", meaning=False, limit=3)) == ["n3", "n5", "n4"]
 
 
 # --- phrases and what to leave out -------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def phrases(empty: Index) -> Index:
+def phrases(index: Index) -> Index:
     fill(
-        empty,
+        index,
         note("exact", "exactly twice delivered", day(1)),
         note("both", "delivered twice, not exactly", day(2)),
         note("kafka", "delivered by kafka", day(3)),
         note("redis", "delivered by redis", day(4)),
         note("lunch", "lunch", day(5)),
     )
-    return empty
+    return index
 
 
 def test_a_phrase_with_free_words_comes_first_and_the_rest_follows(phrases: Index) -> None:
@@ -366,21 +353,21 @@ def test_unwanted_words_exclude_where_nothing_but_filters_is_asked(phrases: Inde
 # --- order -------------------------------------------------------------------------------------------------------
 
 
-def test_a_record_with_several_pieces_is_found_once_by_the_best_of_them(empty: Index) -> None:
+def test_a_record_with_several_pieces_is_found_once_by_the_best_of_them(index: Index) -> None:
     pieces = ("queue lunch and much else that was said", "garden", "queue broker")
-    fill(empty, note("many", pieces, day(1)), note("pad", "lunch", day(2)), note("pads", "garden", day(3)))
+    fill(index, note("many", pieces, day(1)), note("pad", "lunch", day(2)), note("pads", "garden", day(3)))
     for meaning in (False, True):
-        found = ask(empty, "queue broker", meaning=meaning)
+        found = ask(index, "queue broker", meaning=meaning)
         assert titles(found).count("many") == 1
         assert titles(found)[0] == "many"
         assert found.hits[0].piece == 2
 
 
-def test_of_equals_the_newest_comes_first_and_then_the_name_decides(empty: Index) -> None:
+def test_of_equals_the_newest_comes_first_and_then_the_name_decides(index: Index) -> None:
     same = [note(name, "queue", day(at), kind="bank") for name, at in (("b", 9), ("old", 1), ("a", 9), ("new", 20))]
-    fill(empty, *same)
+    fill(index, *same)
     for meaning in (False, True):
-        assert titles(ask(empty, "queue", meaning=meaning)) == ["new", "a", "b", "old"]
+        assert titles(ask(index, "queue", meaning=meaning)) == ["new", "a", "b", "old"]
 
 
 @pytest.mark.parametrize("meaning", [False, True])
@@ -407,31 +394,31 @@ def test_scores_fall_and_ranks_of_each_list_are_counted_from_one(shelf: Index) -
         assert len(set(ranks)) == len(ranks)
 
 
-def test_who_is_named_in_a_question_comes_before_others_who_said_the_same(empty: Index) -> None:
-    fill(empty, note("ann", "queue broker", day(9)), note("bob", "queue broker", day(1), agent="Bob"))
-    assert titles(ask(empty, "queue broker", meaning=False)) == ["ann", "bob"]
-    assert titles(ask(empty, "what did Bob say of the queue broker", meaning=False))[0] == "bob"
+def test_who_is_named_in_a_question_comes_before_others_who_said_the_same(index: Index) -> None:
+    fill(index, note("ann", "queue broker", day(9)), note("bob", "queue broker", day(1), agent="Bob"))
+    assert titles(ask(index, "queue broker", meaning=False)) == ["ann", "bob"]
+    assert titles(ask(index, "what did Bob say of the queue broker", meaning=False))[0] == "bob"
 
 
-def test_who_is_named_comes_before_who_is_talked_about(empty: Index) -> None:
+def test_who_is_named_comes_before_who_is_talked_about(index: Index) -> None:
     fill(
-        empty, note("by", "the queue broker", day(1), agent="Bob"), note("about", "Bob: queue broker, said Bob", day(9))
+        index, note("by", "the queue broker", day(1), agent="Bob"), note("about", "Bob: queue broker, said Bob", day(9))
     )
     typed = "what did Bob say of the queue broker"
-    assert titles(ask(empty, typed, meaning=False)) == ["by", "about"]
-    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(author=1.0))) == ["about", "by"]
+    assert titles(ask(index, typed, meaning=False)) == ["by", "about"]
+    assert titles(ask(index, typed, meaning=False, ranking=Ranking(author=1.0))) == ["about", "by"]
 
 
-def test_what_fits_a_hint_comes_before_what_does_not(empty: Index) -> None:
-    fill(empty, note("todo", "queue broker", day(9)), note("decided", "queue broker", day(1), type="decision"))
-    found = ask(empty, "which queue broker was decided", meaning=False)
+def test_what_fits_a_hint_comes_before_what_does_not(index: Index) -> None:
+    fill(index, note("todo", "queue broker", day(9)), note("decided", "queue broker", day(1), type="decision"))
+    found = ask(index, "which queue broker was decided", meaning=False)
     assert titles(found)[0] == "decided"
     assert found.hits[0].reasons["hints"] == 1
 
 
-def test_an_answer_comes_before_a_question(empty: Index) -> None:
-    fill(empty, note("question", "which queue broker?", day(9)), note("answer", "that queue broker.", day(1)))
-    assert titles(ask(empty, "queue broker", meaning=False)) == ["answer", "question"]
+def test_an_answer_comes_before_a_question(index: Index) -> None:
+    fill(index, note("question", "which queue broker?", day(9)), note("answer", "that queue broker.", day(1)))
+    assert titles(ask(index, "queue broker", meaning=False)) == ["answer", "question"]
 
 
 ONE, SEVERAL = "which queue broker did fail", ("which queue brokers did fail", "quels queue broker ?")
@@ -439,21 +426,21 @@ LONG = "queue broker stopped because the disk of the second machine had no room 
 
 
 @pytest.mark.parametrize("typed", SEVERAL)
-def test_of_what_fits_what_says_more_comes_first_when_several_things_are_asked_for(empty: Index, typed: str) -> None:
-    fill(empty, note("short", "queue broker", day(1)), note("long", LONG, day(9)))
-    assert titles(ask(empty, typed, meaning=False)) == ["long", "short"]
-    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(length=0.0))) == ["short", "long"]
-    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(several=False))) == ["short", "long"]
-    assert titles(ask(empty, "queue broker", meaning=False)) == ["short", "long"]
+def test_of_what_fits_what_says_more_comes_first_when_several_things_are_asked_for(index: Index, typed: str) -> None:
+    fill(index, note("short", "queue broker", day(1)), note("long", LONG, day(9)))
+    assert titles(ask(index, typed, meaning=False)) == ["long", "short"]
+    assert titles(ask(index, typed, meaning=False, ranking=Ranking(length=0.0))) == ["short", "long"]
+    assert titles(ask(index, typed, meaning=False, ranking=Ranking(several=False))) == ["short", "long"]
+    assert titles(ask(index, "queue broker", meaning=False)) == ["short", "long"]
 
 
 @pytest.mark.parametrize("typed", SEVERAL)
-def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(empty: Index, typed: str) -> None:
+def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(index: Index, typed: str) -> None:
     talk = [note(f"talk{n}", "queue broker", day(9) + timedelta(minutes=n)) for n in range(4)]
-    fill(empty, *talk, note("elsewhere", "queue broker or some such", day(1)))
+    fill(index, *talk, note("elsewhere", "queue broker or some such", day(1)))
     ranking = Ranking(further=0.4)
-    assert titles(ask(empty, ONE, meaning=False, ranking=ranking)).index("elsewhere") == 4
-    assert titles(ask(empty, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
+    assert titles(ask(index, ONE, meaning=False, ranking=ranking)).index("elsewhere") == 4
+    assert titles(ask(index, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
 
 
 def scores(found: RankedHit) -> dict[str, float]:
@@ -461,12 +448,12 @@ def scores(found: RankedHit) -> dict[str, float]:
 
 
 def test_where_several_things_are_asked_for_the_best_of_a_sitting_loses_nothing_and_the_others_ever_more(
-    empty: Index,
+    index: Index,
 ) -> None:
     talk = [note(f"t{n}", "queue broker" + " lunch" * (3 - n), day(9) + timedelta(minutes=n)) for n in range(4)]
-    fill(empty, *talk, note("elsewhere", "queue broker", day(1)))
-    plain = scores(ask(empty, SEVERAL[0], meaning=False, ranking=Ranking(further=0.0)))
-    found = scores(ask(empty, SEVERAL[0], meaning=False))
+    fill(index, *talk, note("elsewhere", "queue broker", day(1)))
+    plain = scores(ask(index, SEVERAL[0], meaning=False, ranking=Ranking(further=0.0)))
+    found = scores(ask(index, SEVERAL[0], meaning=False))
     by_score = sorted((name for name in plain if name != "elsewhere"), key=lambda name: -plain[name])
     assert by_score[0] != "t0"  # or the order of time would be as good
     assert found["elsewhere"] == plain["elsewhere"]
@@ -476,11 +463,11 @@ def test_where_several_things_are_asked_for_the_best_of_a_sitting_loses_nothing_
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_a_hit_gains_a_quarter_of_the_best_three_of_its_sitting_shared_by_three(empty: Index, size: int) -> None:
+def test_a_hit_gains_a_quarter_of_the_best_three_of_its_sitting_shared_by_three(index: Index, size: int) -> None:
     talk = [note(f"t{n}", "queue broker" + " lunch" * n, day(9) + timedelta(minutes=n)) for n in range(size)]
-    fill(empty, *talk, note("pad", "lunch", day(1)))
-    plain = scores(ask(empty, "queue broker", meaning=False, ranking=Ranking(sitting=0.0)))
-    found = scores(ask(empty, "queue broker", meaning=False))
+    fill(index, *talk, note("pad", "lunch", day(1)))
+    plain = scores(ask(index, "queue broker", meaning=False, ranking=Ranking(sitting=0.0)))
+    found = scores(ask(index, "queue broker", meaning=False))
     gain = 0.25 * sum(sorted(plain.values())[-3:]) / 3
     assert len(plain) == size
     assert found == pytest.approx({name: score + gain for name, score in plain.items()})
@@ -492,7 +479,7 @@ def test_a_hit_gains_a_quarter_of_the_best_three_of_its_sitting_shared_by_three(
      ((60, "here"), ("there",), True)],
 )  # fmt: skip
 def test_a_sitting_is_what_one_space_wrote_with_no_more_than_half_an_hour_between(
-    empty: Index, apart: tuple[int, str], between: tuple[str, ...], gains: bool
+    index: Index, apart: tuple[int, str], between: tuple[str, ...], gains: bool
 ) -> None:
     seconds, space = apart
     pair = [
@@ -500,20 +487,20 @@ def test_a_sitting_is_what_one_space_wrote_with_no_more_than_half_an_hour_betwee
         note("second", "queue broker", day(1) + timedelta(seconds=seconds), space=space),
     ]
     others = [note("other", "queue", day(1) + timedelta(seconds=30), space=other) for other in between]
-    fill(empty, *pair, *others, note("alone", "queue broker", day(9)))
-    found = scores(ask(empty, "queue broker", meaning=False, limit=100))
-    plain = scores(ask(empty, "queue broker", meaning=False, limit=100, ranking=Ranking(sitting=0.0)))
+    fill(index, *pair, *others, note("alone", "queue broker", day(9)))
+    found = scores(ask(index, "queue broker", meaning=False, limit=100))
+    plain = scores(ask(index, "queue broker", meaning=False, limit=100, ranking=Ranking(sitting=0.0)))
     share = {name: found[name] / plain[name] for name in found}
     assert share["alone"] == pytest.approx(1 + 0.25 / 3)
     assert (share["first"] > share["alone"] * 1.01) == gains
     assert (share["second"] > share["alone"] * 1.01) == gains
 
 
-def test_of_what_fits_what_names_something_comes_first(empty: Index) -> None:
-    fill(empty, note("plain", "the queue broker is at rest", day(9)), note("named", "queue broker at Rest", day(1)))
+def test_of_what_fits_what_names_something_comes_first(index: Index) -> None:
+    fill(index, note("plain", "the queue broker is at rest", day(9)), note("named", "queue broker at Rest", day(1)))
     for typed in ("queue broker", *SEVERAL):
-        assert titles(ask(empty, typed, meaning=False)) == ["named", "plain"]
-    assert titles(ask(empty, "queue broker", meaning=False, ranking=Ranking(names=0.0))) == ["plain", "named"]
+        assert titles(ask(index, typed, meaning=False)) == ["named", "plain"]
+    assert titles(ask(index, "queue broker", meaning=False, ranking=Ranking(names=0.0))) == ["plain", "named"]
 
 
 def test_what_is_not_read_stays_behind_what_is(shelf: Index) -> None:
@@ -552,9 +539,9 @@ def test_the_limit_that_is_typed_counts_before_the_one_that_is_given(shelf: Inde
     assert len(ask(shelf, f"{typed} limit:3", limit=4).hits) == 3
 
 
-def test_an_empty_index_answers_with_nothing(empty: Index) -> None:
+def test_an_empty_index_answers_with_nothing(index: Index) -> None:
     for typed in ("queue", "", "type:todo", '"a phrase"', "-no"):
-        assert ask(empty, typed).hits == ()
+        assert ask(index, typed).hits == ()
 
 
 @settings(max_examples=40)

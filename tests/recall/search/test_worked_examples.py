@@ -10,13 +10,11 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from recall_world import DONE_WITHIN, SPACE, Bucket
 
-from livememfs.cache.replica import Replica
 from livememfs.memories import tools
 from livememfs.memories.tools import Desk
 from livememfs.recall.embed.base import Embedder
@@ -26,7 +24,6 @@ from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.prehook import Prehook, TurnAnswer
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.turn import Turn
-from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD
 
 USE_POSTGRES = "Decision: Use PostgreSQL for persistence layer"
@@ -67,26 +64,24 @@ async def talking(
         return Builtin(model)
 
     async with bucket.mount(own) as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await mount.indexed()
         desk = Desk(mount.replica, bucket.clock, mount.recall, SPACE, "pet")
         yield Conversation(bucket, Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica), settings), desk)
 
 
 @pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
+async def bucket(bucket: Bucket) -> Bucket:
     """What a project knows of its user since yesterday, and of much else."""
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
     for text in ("The user is called Mickael", "The user writes Rust and TypeScript", "The user speaks French"):
-        await made.remember(text, type="identity")
-    await made.remember(USE_POSTGRES, type="decision")
-    await made.remember("Goal: build the public API of the shop", type="goal")
-    await made.remember(PREFERS, type="preference")
-    await made.remember(REPLICATION, type="event")
+        await bucket.remember(text, type="identity")
+    await bucket.remember(USE_POSTGRES, type="decision")
+    await bucket.remember("Goal: build the public API of the shop", type="goal")
+    await bucket.remember(PREFERS, type="preference")
+    await bucket.remember(REPLICATION, type="event")
     for text in ("Lunch is at noon", "The cat of Anna is called Felix", "The office moves to Pau in May"):
-        await made.remember(text)
-    made.clock.advance(days=1)
-    return made
+        await bucket.remember(text)
+    bucket.clock.advance(days=1)
+    return bucket
 
 
 def told(answer: TurnAnswer) -> list[str]:

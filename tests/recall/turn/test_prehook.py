@@ -11,19 +11,18 @@ import random
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket, Mount
+from recall_world import DONE_WITHIN, SPACE, Bucket, Mount, no_model, prehook
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.vectors import Floats, unit
-from livememfs.recall.service import Recall
+from livememfs.recall.service import Patience, Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import TITLES, Limits
 from livememfs.recall.turn.prehook import LOOKED_AT, Prehook, TurnAnswer
@@ -47,10 +46,6 @@ class Hook:
     def __init__(self, mount: Mount, prehook: Prehook) -> None:
         self.mount, self.prehook = mount, prehook
 
-    async def indexed(self) -> None:
-        """Wait until the index has what was changed: a message waits for a moment only."""
-        await self.mount.recall.prepare((SPACE,), DONE_WITHIN)
-
     async def turn(self, message: str, session: str = "s", **fields: Any) -> TurnAnswer:
         return await self.prehook.turn(SPACE, Turn(message, session, **fields))
 
@@ -64,14 +59,7 @@ Open = Callable[..., AbstractAsyncContextManager[Hook]]
 
 
 @pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
-
-
-@pytest.fixture
-def hook(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+def hook(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Open:
     """`async with hook(settings) as hook`: a mount that has indexed everything; one after the other, as after restarts.
 
     With `ready=False` nothing has been opened yet. However busy the machine is, a message waits until that has worked
@@ -83,14 +71,10 @@ def hook(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ope
     async def start(
         settings: PrehookSettings | None = None, *, ready: bool = True, **options: Any
     ) -> AsyncIterator[Hook]:
-        async with bucket.mount(**options) as mount, trio.open_nursery() as nursery:
-            told = ToldSessions(mount.replica)
-            nursery.start_soon(told.run)
+        async with bucket.mount(**options) as mount, mount.prehook(settings) as made:
             if ready:
-                await mount.recall.prepare((SPACE,), DONE_WITHIN)
-            yield Hook(mount, Prehook(mount.recall, bucket.clock, told, settings))
-            await told.flush()
-            nursery.cancel_scope.cancel()
+                await mount.indexed()
+            yield Hook(mount, made)
 
     return start
 
@@ -328,15 +312,12 @@ async def test_a_long_message_is_looked_at_where_it_begins_and_ends(bucket: Buck
     assert len(bucket.model.asked[-1]) <= LOOKED_AT + 1
 
 
-async def test_what_was_told_counts_as_used_and_notes_do_not(bucket: Bucket, tmp_path: Path) -> None:
+async def test_what_was_told_counts_as_used_and_notes_do_not(bucket: Bucket) -> None:
     used: list[tuple[str, list[str]]] = []
     name = await bucket.remember("apples are red")
     await bucket.write("n", "apples in the garden")
-    async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        told = ToldSessions(mount.replica)
-        prehook = Prehook(mount.recall, bucket.clock, told, used=lambda space, ids: used.append((space, list(ids))))
-        answer = await prehook.turn(SPACE, Turn("apples", "s"))
+    async with prehook(bucket, used=lambda space, ids: used.append((space, list(ids)))) as here:
+        answer = await here.turn(SPACE, Turn("apples", "s"))
 
     assert answer.told is not None
     assert len(answer.told.emitted) == 2
@@ -375,7 +356,7 @@ async def test_the_same_memory_that_is_kept_longer_is_no_other_one(bucket: Bucke
         assert await here.told("hello") == ["Mickael is ill"]
         await here.mount.replica.put(f"{name}_until_20260227T150000.md", data)
         await here.mount.replica.delete(key)
-        await here.indexed()
+        await here.mount.indexed()
         assert await here.told("is Mickael ill?") == []
         assert await here.told("is Mickael ill?", "another") == ["Mickael is ill"]
 
@@ -394,7 +375,7 @@ async def test_what_was_forgotten_is_not_told_any_more(bucket: Bucket, hook: Ope
     async with hook() as here:
         assert await here.told("apples", "one") == ["apples are red"]
         await here.mount.replica.delete(f"{name}.md")
-        await here.indexed()
+        await here.mount.indexed()
         assert await here.told("apples", "two") == []
 
 
@@ -404,7 +385,7 @@ async def test_what_was_forgotten_is_not_told_before_the_index_knows(
     gone = await bucket.remember("apples are red", type="identity")
     await bucket.remember("apples fall in autumn", type="identity")
     async with hook() as here:
-        await here.indexed()
+        await here.mount.indexed()
         monkeypatch.setattr(here.mount.recall, "has_gone", lambda key: key == f"{gone}.md")
         assert await here.told("apples", "one") == ["apples fall in autumn"]
 
@@ -492,7 +473,7 @@ async def test_while_somebody_else_uses_the_index_words_have_to_do_and_it_is_sai
         assert any(note.startswith("the index cannot be used") for note in answer.notes)
         held.close()
 
-        await here.indexed()
+        await here.mount.indexed()
         answer = await here.turn("hello", "another")
         assert ("I am a helper" in answer.block, answer.notes) == (True, ())
 
@@ -507,35 +488,21 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(
         there.wait()
         return Index(bucket.folder, bucket.model.name)
 
-    async def model() -> Embedder:
-        return bucket.model
+    async with bucket.mount(open_engine=slowly, patience=Patience()) as mount, mount.prehook() as here:
+        answer = await here.turn(SPACE, Turn("hello", "s"))
+        assert "I am a helper" in answer.block
+        assert answer.notes[0] == "the index is being made"
 
-    replica = Replica(bucket.store)
-    recall = Recall(replica, bucket.clock, slowly, model)
-    prehook = Prehook(recall, bucket.clock, ToldSessions(replica))
-    with trio.fail_after(DONE_WITHIN):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(replica.run)
-            await nursery.start(recall.run)
-            answer = await prehook.turn(SPACE, Turn("hello", "s"))
-            assert "I am a helper" in answer.block
-            assert answer.notes[0] == "the index is being made"
-
-            there.set()
-            await recall.prepare((SPACE,), DONE_WITHIN)
-            monkeypatch.setattr("livememfs.recall.turn.prehook.PATIENCE", DONE_WITHIN)
-            again = await prehook.turn(SPACE, Turn("hello", "s"))
-            assert (again.block, again.notes) == ("", ())
-            nursery.cancel_scope.cancel()
-    replica.close()
+        there.set()
+        await mount.indexed()
+        monkeypatch.setattr("livememfs.recall.turn.prehook.PATIENCE", DONE_WITHIN)
+        again = await here.turn(SPACE, Turn("hello", "s"))
+        assert (again.block, again.notes) == ("", ())
 
 
 async def test_a_search_that_has_not_been_started_is_no_reason_to_fail(bucket: Bucket) -> None:
-    async def none() -> None:
-        return None
-
     replica = Replica(bucket.store)
-    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), none)
+    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), no_model)
 
     answer = await Prehook(recall, bucket.clock, ToldSessions(replica)).turn(SPACE, Turn("hello", "s"))
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket
+from recall_world import DONE_WITHIN, SPACE, Bucket, prehook
 
 from livememfs.app import App, open_app
-from livememfs.cache.replica import Replica
 from livememfs.config import Settings
 from livememfs.memories.notes import write_note
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, TITLES
 from livememfs.recall.turn.prehook import Prehook, TurnAnswer
-from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
@@ -28,27 +23,8 @@ FACTS = {
 }
 
 
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
-
-
 async def bank(bucket: Bucket, text: str, name: str = "facts.md") -> None:
     await bucket.memory.put(keys.bank_key(SPACE, name), text.encode())
-
-
-@asynccontextmanager
-async def prehook(bucket: Bucket) -> AsyncIterator[Prehook]:
-    """That of a mount which has indexed everything."""
-    async with bucket.mount() as mount, trio.open_nursery() as nursery:
-        told = ToldSessions(mount.replica)
-        nursery.start_soon(told.run)
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        yield Prehook(mount.recall, bucket.clock, told)
-        await told.flush()
-        nursery.cancel_scope.cancel()
 
 
 async def ask(here: Prehook, message: str, session: str = "s") -> TurnAnswer:
@@ -110,10 +86,7 @@ async def test_what_a_note_or_a_memory_says_the_bank_does_not_say_again(bucket: 
 async def test_what_the_bank_says_is_no_use_of_a_memory(bucket: Bucket) -> None:
     await bank(bucket, "# Zebra\n\nThe zebra lives in the garage.\n")
     used: list[str] = []
-    async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        told = ToldSessions(mount.replica)
-        here = Prehook(mount.recall, bucket.clock, told, used=lambda _, ids: used.extend(ids))
+    async with prehook(bucket, used=lambda _, ids: used.extend(ids)) as here:
         assert "garage" in (await ask(here, "zebra")).block
     assert used == []
 

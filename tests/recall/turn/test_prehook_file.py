@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket
+from recall_world import SPACE, Bucket, no_model, prehook
 
 from livememfs.cache.replica import Replica
 from livememfs.recall.index.local import Index
@@ -22,20 +18,12 @@ from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.turn import Turn
-from livememfs.spaces import making as spaces
 from livememfs.text.own import END, HEAD
 from livememfs.text.size import tokens
 
 ROOT = "/home/ada/shop"
 FILE = f"{ROOT}/src/auth/login.py"
 _numbers = count(1)
-
-
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
 
 
 async def observe(
@@ -47,18 +35,6 @@ async def observe(
     await bucket.memory.put(keys.observations_prefix(SPACE) + one.name, one.render())
     bucket.clock.advance(minutes=1)
     return keys.observations_prefix(SPACE) + one.name
-
-
-@asynccontextmanager
-async def prehook(bucket: Bucket, settings: PrehookSettings | None = None) -> AsyncIterator[Prehook]:
-    """That of a mount which has indexed everything."""
-    async with bucket.mount() as mount, trio.open_nursery() as nursery:
-        told = ToldSessions(mount.replica)
-        nursery.start_soon(told.run)
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        yield Prehook(mount.recall, bucket.clock, told, settings)
-        await told.flush()
-        nursery.cancel_scope.cancel()
 
 
 async def test_what_was_observed_about_just_this_file_is_told_once_a_session(bucket: Bucket) -> None:
@@ -187,11 +163,11 @@ async def test_a_file_is_told_about_once_however_long_a_session_is(bucket: Bucke
 async def test_what_is_gone_is_not_told(bucket: Bucket) -> None:
     key = await observe(bucket, "It was mended", "src/auth/login.py")
     await bucket.remember("src/auth/login.py moves", ttl="1h")
-    async with bucket.mount() as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+    async with bucket.mount() as mount, mount.prehook() as here:
+        await mount.indexed()
         await mount.replica.delete(key)
         bucket.clock.advance(hours=2)
-        assert await Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica)).file(SPACE, "s", FILE, ROOT) == ""
+        assert await here.file(SPACE, "s", FILE, ROOT) == ""
 
 
 async def test_it_can_be_switched_off(bucket: Bucket) -> None:
@@ -201,9 +177,6 @@ async def test_it_can_be_switched_off(bucket: Bucket) -> None:
 
 
 async def test_an_index_that_is_not_open_is_neither_opened_nor_waited_for(bucket: Bucket) -> None:
-    async def none() -> None:
-        return None
-
     opened: list[int] = []
     replica = Replica(bucket.store)
 
@@ -211,7 +184,7 @@ async def test_an_index_that_is_not_open_is_neither_opened_nor_waited_for(bucket
         opened.append(1)
         return Index(bucket.folder, "x")
 
-    here = Prehook(Recall(replica, bucket.clock, opening, none), bucket.clock, ToldSessions(replica))
+    here = Prehook(Recall(replica, bucket.clock, opening, no_model), bucket.clock, ToldSessions(replica))
     assert await here.file(SPACE, "s", FILE, ROOT) == ""
     assert opened == []
 

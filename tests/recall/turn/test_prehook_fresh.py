@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket
+from recall_world import SPACE, Bucket
 
 from livememfs.app import App, open_app
 from livememfs.cache.replica import Replica
@@ -76,27 +76,18 @@ async def test_the_first_message_of_a_fresh_space_is_answered(
 
 
 async def test_what_was_written_a_moment_ago_is_told_before_the_index_knows(bucket: Bucket) -> None:
-    async with bucket.mount(patience=Patience()) as mount:
-        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+    async with bucket.mount(patience=Patience()) as mount, mount.prehook() as here:
+        await mount.indexed()
         feeder = mount.recall._feeder
         assert feeder is not None
         await feeder._limiter.acquire_on_behalf_of("a step that takes long")
         note = Note(bucket.clock.now(), "me", "observation", (), SPACE, ZEBRA)
         await mount.replica.put(keys.live_key(SPACE, "20260220T140000_me_observation_d4d8560b.md"), note.render())
-        answer = await Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica)).turn(
-            SPACE, Turn("the zebra?", "s")
-        )
+        answer = await here.turn(SPACE, Turn("the zebra?", "s"))
         feeder._limiter.release_on_behalf_of("a step that takes long")
 
     assert ZEBRA in answer.block
     assert answer.notes == (), "all that the index lacks was looked at"
-
-
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Facts that nobody said: found in whatever form they are written, and never by a part of another one."""
+"""Facts without a source: a source counts in whatever form it is written, but never by a part of another fact."""
 
 from __future__ import annotations
 
@@ -47,26 +47,12 @@ def test_facts_are_found_as_they_are_written(line: str, expected: list[str]) -> 
 @pytest.mark.parametrize(
     "line",
     [
-        "",
-        "# Title",
-        "### 3. Setup",
-        "## 2.1 Setup",
-        "## 3 Architecture",
-        "1. First",
-        "  12) twelfth",
-        "> - 1. quoted",
-        "- [x] done",
-        "```python3",
-        "~~~ {start=3}",
-        "A claim[^1] and &#39;quotes&#39;",
-        "<h2>A title</h2>",
-        "Step 2: and/or, client/server, I/O, e.g. this. Or that.",
-        "May we march on? No.",
-        "---",
-        "| --- | :-: |",
-        "etc... end.",
+        "", "# Title", "### 3. Setup", "## 2.1 Setup", "## 3 Architecture", "1. First", "  12) twelfth",
+        "> - 1. quoted", "- [x] done", "```python3", "~~~ {start=3}", "A claim[^1] and &#39;quotes&#39;",
+        "<h2>A title</h2>", "Step 2: and/or, client/server, I/O, e.g. this. Or that.", "May we march on? No.", "---",
+        "| --- | :-: |", "etc... end.",
     ],
-)
+)  # fmt: skip
 def test_marks_are_no_facts(line: str) -> None:
     assert facts(line) == []
 
@@ -74,19 +60,10 @@ def test_marks_are_no_facts(line: str) -> None:
 # --- what sources say ------------------------------------------------------------------------------------------------
 
 DATES = (
-    "2026-02-20",
-    "20 February 2026",
-    "20 février 2026",
-    "20/02/2026",
-    "20.02.2026",
-    "2026/02/20",
-    "Feb 20, 2026",
-    "February 20th 2026",
-    "20260220T140000",
-    "2026-02-20T14:00:00Z",
-    "2026-02-20T14:00:00.123+01:00",
+    "2026-02-20", "20 February 2026", "20 février 2026", "20/02/2026", "20.02.2026", "2026/02/20", "Feb 20, 2026",
+    "February 20th 2026", "20260220T140000", "2026-02-20T14:00:00Z", "2026-02-20T14:00:00.123+01:00",
     "20260220T140000_cline_decision_1a2b3c4d.md",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("source", DATES)
@@ -292,31 +269,17 @@ def test_a_day_that_is_only_meant_is_no_fact(word: str) -> None:
     assert facts(f"It was {word}.") == []
 
 
-@pytest.mark.parametrize(
-    ("fact", "hard"),
-    [
-        ("2026-11-23", True),
-        ("23 nov.", True),
-        ("v2", True),
-        ("1.2.3", True),
-        ("#12", True),
-        ("src/a.py", True),
-        ("auth/", True),
-        ("https://example.org", True),
-        ("60 s", False),
-        ("12", False),
-        ("5/10", False),
-        ("3.5", False),
-        ("qwen3", False),
-    ],
-)
-def test_dates_versions_references_and_paths_are_hard(fact: str, hard: bool) -> None:
-    assert is_hard(fact) is hard
+HARD = ("2026-11-23", "23 nov.", "v2", "1.2.3", "#12", "src/a.py", "auth/", "https://example.org")
+
+
+@pytest.mark.parametrize("fact", [*HARD, "60 s", "12", "5/10", "3.5", "qwen3"])
+def test_dates_versions_references_and_paths_are_hard(fact: str) -> None:
+    assert is_hard(fact) is (fact in HARD)
 
 
 @given(line=st.deferred(lambda: lines), text=st.deferred(lambda: lines))
 def test_a_fact_means_the_same_alone_as_in_its_line(line: str, text: str) -> None:
-    """What a line does not know, asked for by itself, is not known either."""
+    """A fact of a line that has no source has none when it is asked for by itself."""
     known = Sources([text])
 
     assert [fact for fact in known.unknown(line) if known.knows(fact)] == []
@@ -350,71 +313,20 @@ def test_a_line_that_only_moved_is_not_added() -> None:
 
 
 def test_a_line_is_there_as_often_as_it_was() -> None:
-    """A second copy is an added line, though the old text is its source."""
+    """A second copy is an added line, but the old text is its source."""
     assert unsourced("", "at 5\nat 5\n", []) == [UnsourcedFact(1, "at 5", ("5",)), UnsourcedFact(2, "at 5", ("5",))]
     assert unsourced("at 5\n", "at 5\nat 5\n", []) == []
 
 
 words = st.sampled_from(
     [
-        "a",
-        "12",
-        "1,000",
-        "1 000",
-        "2026-02-20",
-        "20",
-        "February",
-        "feb.",
-        "2026",
-        "may",
-        "mars",
-        "1er",
-        "#7",
-        "issue",
-        "v2",
-        "version",
-        "1.2.3",
-        "src/a.py",
-        "`x/y`",
-        "and/or",
-        "https://e.org/issues/3?q=1.",
-        "(14:00)",
-        "2:00",
-        "PM",
-        "14h30",
-        "qwen3-2507",
-        "_60_",
-        "**25%**",
-        "60",
-        "s",
-        "10k",
-        "|",
-        "1.",
-        "-",
-        ">",
-        "##",
-        "[x]",
-        "[^1]",
-        "&#39;",
-        "<h2>",
-        "```",
-        "20260220T140000_a_b_00000000.md",
-        "03/04/2026",
-        "3-day",
-        "\u00a0",
-        "5/10",
-        "x:1",
-        "99/99/2026",
-        "~/.a",
-        "../",
-        "@1",
-        "1_000",
-        "²",
-        "٣",
-        "Step",
-        "000",
+        "a", "12", "1,000", "1 000", "2026-02-20", "20", "February", "feb.", "2026", "may", "mars", "1er", "#7",
+        "issue", "v2", "version", "1.2.3", "src/a.py", "`x/y`", "and/or", "https://e.org/issues/3?q=1.", "(14:00)",
+        "2:00", "PM", "14h30", "qwen3-2507", "_60_", "**25%**", "60", "s", "10k", "|", "1.", "-", ">", "##", "[x]",
+        "[^1]", "&#39;", "<h2>", "```", "20260220T140000_a_b_00000000.md", "03/04/2026", "3-day", "\u00a0", "5/10",
+        "x:1", "99/99/2026", "~/.a", "../", "@1", "1_000", "²", "٣", "Step", "000",
     ]
-)
+)  # fmt: skip
 lines = st.one_of(
     st.lists(words, max_size=9).map(" ".join), st.lists(words, max_size=4).map("".join), st.text(max_size=30)
 )
@@ -447,7 +359,7 @@ def test_the_order_of_the_sources_says_nothing(texts: list[str], line: str, seed
 
 @given(old=lines, new=lines, texts=st.lists(lines, max_size=3))
 def test_sources_may_be_given_as_texts_or_read_beforehand(old: str, new: str, texts: list[str]) -> None:
-    """A fact may be found in the old text or in a source; one of several readings split over both is not."""
+    """With sources read beforehand, no reading of a fact may be split over the old text and a source."""
     assert {each.number for each in unsourced(old, new, texts)} <= {
         each.number for each in unsourced(old, new, Sources(texts))
     }

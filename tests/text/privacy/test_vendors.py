@@ -1,18 +1,17 @@
-"""The table of forms: each is found however it is split or dressed up, what looks alike stays, code raises no alarm."""
+"""The table of forms: each is found however it is split or disguised; near misses and code stay as they are."""
 
 from __future__ import annotations
 
 import os
 import random
 import re
-import time
 from base64 import b64encode, encodebytes, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from secrets_corpus import example, made, some
+from secrets_corpus import example, made, seconds, some
 
 from livememfs.text.privacy import credentials
 from livememfs.text.privacy.redaction import MARK, Redacted, redact
@@ -31,13 +30,13 @@ BROKEN_BY = ("\n", "\r\n", "\n    ", "\n> ", "=\n", "\\n")
 
 
 def left(text: str, *secret: str) -> str | None:
-    """What is left of a text in which a part of a secret is."""
+    """The redacted text, if a part of the secret is left in it; None if all of it is gone."""
     redacted = redact(text)
     return redacted.text if not redacted.found or any(part in redacted.text for part in secret) else None
 
 
 def halves(form: CredentialForm) -> tuple[str, str, str, str]:
-    """A text with an example, cut in the middle of what is secret."""
+    """A text with an example, and the example's secret, both cut in the middle of the secret."""
     text, secret, _ = example(form)
     middle = len(secret) // 2
     at = text.index(secret) + middle
@@ -58,7 +57,7 @@ def test_each_kind_of_the_table_is_a_kind_that_a_mark_can_name() -> None:
 
 
 def test_no_example_stands_in_the_table_in_one_piece() -> None:
-    """Whoever scans the source for credentials of a known form finds none."""
+    """A scan of the source for credentials of a known form finds none."""
     words = {form.kind for form in FORMS if form.way in ("word", "random", "inside", "after")}
 
     assert set(redact(TABLE.read_text("utf-8")).found) & words == set()
@@ -75,23 +74,23 @@ def test_each_form_is_found_and_what_looks_alike_is_not(kind: str) -> None:
 
 
 KNOWN = [line.split("  ", 1) for line in KNOWN_FORMS.read_text("utf-8").splitlines() if not line.startswith("#")]
-"""Kind and template of what has to be found, whatever the table says."""
+"""Kind and template of credentials that must be found, whatever the table says."""
 
 
 @pytest.mark.parametrize("kind", sorted({kind for kind, _ in KNOWN}))
 def test_no_alternative_of_a_form_gets_lost(kind: str) -> None:
     for template in (template for other, template in KNOWN if other == kind):
-        before, found, rest = made(template.replace("␣", " ").replace("⏎", "\n")).partition("«")
-        secret, _, after = rest.partition("»") if found else (before, "", "")
+        before, marked, rest = made(template.replace("␣", " ").replace("⏎", "\n")).partition("«")
+        secret, _, after = rest.partition("»") if marked else (before, "", "")
 
-        redacted = redact(f"{before}{secret}{after}" if found else secret)
+        redacted = redact(f"{before}{secret}{after}" if marked else secret)
         assert kind in redacted.found, template
         assert secret not in redacted.text, template
-        assert found or redacted.text == f"[redacted: {kind}]", template
+        assert marked or redacted.text == f"[redacted: {kind}]", template
 
 
 def test_each_form_of_the_table_is_written_down_a_second_time() -> None:
-    """Who adds a line to the table adds one to `secrets_known.txt`."""
+    """A new line of the table needs one in `secrets_known.txt` too."""
     known = {(kind, template.replace("␣", " ").replace("⏎", "\n")) for kind, template in KNOWN}
 
     assert {(form.kind, form.example) for form in FORMS} <= known
@@ -160,17 +159,11 @@ def test_of_a_text_with_something_hidden_only_the_secret_goes() -> None:
 @pytest.mark.parametrize(
     "rest",
     [
-        "and so on",
-        "The next line",
-        "2026-11-24 was the day",
-        "3b5aa17 Fix the thing",
-        "3b5aa17f00112233445566778899aabbccddeeff Fix the thing",
-        "aB3xY9kLmN is the name of the branch",
-        "user_id_12345",
-        "# 2. Next",
-        "10.0.0.1",
+        "and so on", "The next line", "2026-11-24 was the day", "3b5aa17 Fix the thing",
+        "3b5aa17f00112233445566778899aabbccddeeff Fix the thing", "aB3xY9kLmN is the name of the branch",
+        "user_id_12345", "# 2. Next", "10.0.0.1",
     ],
-)
+)  # fmt: skip
 def test_what_follows_a_whole_token_in_the_next_line_stays(rest: str) -> None:
     text = f"ghp_{some(36)}\n{rest}"
 
@@ -234,11 +227,11 @@ def test_a_sentence_that_tells_no_secret_stays(text: str) -> None:
 # --- false alarms, and what it costs -------------------------------------------------------------------------------
 
 OF_ITSELF = ("vendors.txt",)
-"""The table of examples is not looked at: its commands have passwords."""
+"""The table itself is not searched: its example commands have passwords."""
 
 
 def texts_of_this_repository() -> Iterator[str]:
-    """Its sources and documents; tests are full of passwords, and mean it."""
+    """Its sources and documents, without the tests, which are full of passwords on purpose."""
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "livememfs").rglob("*")):
         if path.suffix in (".py", ".md", ".html", ".js", ".css", ".txt", ".toml") and path.name not in OF_ITSELF:
             yield path.read_text("utf-8")
@@ -272,7 +265,7 @@ def test_at_most_one_line_of_ten_thousand_raises_a_false_alarm(name: str, texts:
 
 @pytest.mark.skipif(not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="measures")
 def test_a_megabyte_takes_less_than_80_ms_on_a_machine_of_its_own() -> None:
-    """Prints what it takes; twice as much is let pass, since a machine may have more to do."""
+    """Prints the time of each text. Twice the time is accepted, because the machine may be busy."""
     texts = {
         "documents": "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))),
         "source": "\n".join(texts_of("starlette")),
@@ -288,16 +281,10 @@ def test_a_megabyte_takes_less_than_80_ms_on_a_machine_of_its_own() -> None:
     took = {}
     for name, text in texts.items():
         megabyte = (text * ((1 << 20) // len(text) + 1))[: 1 << 20]
-        took[name] = min(_took(megabyte) for _ in range(3))
+        took[name] = 1_000 * seconds(megabyte)
     print({name: round(ms) for name, ms in took.items()})
 
     assert max(took.values()) < 160
-
-
-def _took(text: str) -> float:
-    start = time.thread_time_ns()
-    redact(text)
-    return (time.thread_time_ns() - start) / 1e6
 
 
 def test_an_example_is_made_of_what_its_template_says() -> None:
