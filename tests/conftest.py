@@ -45,7 +45,7 @@ LONGEST = (
     "test_engine_contract.py", "test_merging.py", "test_crash_points.py", "test_digest_crash.py", "test_markdown.py",
     "test_postgres.py", "test_cli_bad_days.py", "test_embed_model.py", "test_recall_corpus.py", "test_install.py",
     "test_tree_hosts_model.py", "test_likeness.py", "test_graph.py", "test_prehook.py", "test_undo.py",
-    "test_hostile.py",
+    "test_hostile.py", "test_install_command.py", "test_large_banks.py", "test_sources.py", "test_paths.py",
 )  # fmt: skip
 """Files that are begun first, so that none of them goes on when all others are done."""
 

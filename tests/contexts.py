@@ -18,7 +18,7 @@ from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.access import EVERYTHING
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import Ids
@@ -35,7 +35,7 @@ class PlainHooks:
         return b"{}"
 
 
-def context_of(replica: Replica, clock: Clock, consolidations: Consolidations, **parts: Any) -> Context:
+def context_of(replica: Replica, clock: Clock, consolidations: RunQueue, **parts: Any) -> Context:
     """What the nodes of one mount share. `parts` are those that a test brings, by their names in `Context`.
 
     Nobody runs what has to run: a test that searches, lets memories end or observes starts its own.

@@ -34,7 +34,9 @@ from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 GOOD, SPACE = "good", "hostile"
 BODIES, KEYS = 300, 200
-SHARE = 1 if LONG else 24
+LOOKS = 5.0
+"""Seconds of virtual time between two looks at the bucket: these looks are most of the work here."""
+SHARE = 1 if LONG else 40
 """One in so many is tried."""
 AT_ONCE = 25
 """Bodies of one place that stand beside each other, where a place has room for more than one."""
@@ -62,7 +64,7 @@ class Town:
     def __init__(self, folder: Path) -> None:
         self.memory = MemoryStore()
         self.settings = Settings(
-            store=str(folder / "s"), cache=str(folder / "c"), embed_model="none", host="laptop", poll_interval=1.0
+            store=str(folder / "s"), cache=str(folder / "c"), embed_model="none", host="laptop", poll_interval=LOOKS
         )
 
     async def put(self, key: str, data: bytes, meta: dict[str, str] | None = None) -> None:
@@ -145,7 +147,7 @@ async def use(app: App, hostile: Sequence[str]) -> None:
     """All that is done with spaces, done with hostile ones: what comes of it is an answer or a domain error."""
     for space in hostile:
         app.replica.names.watch.used(keys.live_prefix(space))
-    await trio.sleep(4)
+    await trio.sleep(4 * LOOKS)
     await walk(app.tree, Counter())
     await app.recall.ask("when does the ferry leave", [*hostile, GOOD])
     for space in hostile:
@@ -210,7 +212,7 @@ async def trial(town: Town, written: Sequence[Object]) -> None:
             for space in hostile:
                 await make_space(town, space)
                 app.replica.names.watch.used(keys.live_prefix(space))
-            await trio.sleep(3)
+            await trio.sleep(3 * LOOKS)
             for key, data, meta in written:
                 await town.put(key, data, meta)
             await use(app, hostile)

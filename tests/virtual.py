@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import TypeVar
 
 import trio
@@ -33,6 +33,16 @@ def run(main: Callable[..., Awaitable[T]], *args: object) -> T:
         return await main(*args)
 
     return trio.run(whole, clock=clock)
+
+
+def timed(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A test in such time."""
+
+    @wraps(test)
+    def whole(**given: object) -> None:
+        run(partial(test, **given))
+
+    return whole
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import Starts
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, RunFailed
-from livememfs.runs.options import CONTROLS, ConsolidationSettings
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import CONTROLS, RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import RunResult
 from livememfs.runs.schedule.scheduler import Scheduler
 from livememfs.tree.rejected import RejectedReplies
@@ -33,7 +33,7 @@ RECOVERY_SECONDS = 60.0
 
 def open_consolidations(
     basics: Basics, *, replica: Replica, model: ChatModel | None, nursery: Starts, rejected: RejectedReplies
-) -> Consolidations:
+) -> RunQueue:
     """The queue of runs. `rejected` keeps the replies of the model that were refused."""
 
     def failed(space: str, result: RunResult) -> None:
@@ -42,7 +42,7 @@ def open_consolidations(
         control = CONTROLS[result.kind]
         basics.errors.record(control.removeprefix("."), f"{space}/{control}", error)
 
-    consolidations = Consolidations(
+    consolidations = RunQueue(
         replica,
         basics.clock,
         model,
@@ -55,9 +55,9 @@ def open_consolidations(
     return consolidations  # `failed` refers to it by this name
 
 
-def consolidation_settings(settings: Settings) -> ConsolidationSettings:
+def consolidation_settings(settings: Settings) -> RunSettings:
     """The settings of consolidations."""
-    return ConsolidationSettings(
+    return RunSettings(
         max_notes=settings.consolidation_max_notes,
         max_tokens=settings.llmaas_max_tokens,
         temperature=settings.llmaas_temperature,
@@ -67,7 +67,7 @@ def consolidation_settings(settings: Settings) -> ConsolidationSettings:
     )
 
 
-def open_scheduler(basics: Basics, *, replica: Replica, consolidations: Consolidations) -> Scheduler | None:
+def open_scheduler(basics: Basics, *, replica: Replica, consolidations: RunQueue) -> Scheduler | None:
     """The scheduler of runs; None without a mount or a schedule."""
     settings, digests = basics.settings, basics.settings.digest_schedule
     if basics.mountpoint is None or not (settings.schedule.spaces or digests.spaces):

@@ -122,7 +122,6 @@ class Blobs:
 
     def keep(self, key: str, etag: str, data: bytes) -> int:
         """Have a version on the disk, for the journal. Call inside its transaction. Returns the row. NoSpace."""
-        self._unsaved.pop(key, None)
         blob = self._save(key, etag, data)
         self._remember(key, etag, data)
         return blob
@@ -165,9 +164,8 @@ class Blobs:
             with self._database.atomic():
                 for key, etag, data in batch:
                     self._save(key, etag, data)
-        for key, etag, _ in batch:
-            if self._unsaved.get(key, ("", b""))[0] == etag:
-                del self._unsaved[key]
+        for key, _, _ in batch:
+            del self._unsaved[key]
         while self._disk_bytes > self._max and self.evict():
             pass
         return len(self._unsaved)

@@ -128,7 +128,12 @@ def m003_events(db: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts, m003_events)
+def m004_moved(db: sqlite3.Connection) -> None:
+    """Whether an operation's content is that of another key; see `journal.operation`."""
+    db.execute("ALTER TABLE op ADD COLUMN moved INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts, m003_events, m004_moved)
 """Append only. The number of those that were run is the database's `user_version`."""
 
 

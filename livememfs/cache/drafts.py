@@ -42,8 +42,6 @@ class Drafts:
 
     def _take_over(self) -> None:
         rows = self._database.rows("SELECT path, written FROM draft")
-        if not rows:
-            return
         with self._database.atomic() as db:
             for path, written in rows:
                 db.execute(

@@ -334,11 +334,12 @@ class Uploader:
                 self._journal.fetched(op, data, content_etag(data))
                 self._journal.again(op, 0.0)
                 return False
-            info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op))
+            try:
+                info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op))
+            except PreconditionFailed:
+                return await self._settle_copy(op)
         except ObjectMissing:
             return self._replaced(op, await self._find(op.key))  # removed there, renamed here: nothing to rename
-        except PreconditionFailed:
-            return await self._settle_copy(op)
         if info.etag != op.etag and await self._is_unchanged(op, op.etag, info):
             self._journal.called(op.key, op.etag, info.etag)
         return self._uploaded(op, info)

@@ -57,9 +57,9 @@ SPARE_NAMES = 32
 class _Space:
     used: float
     due: float
+    everything: float
     looked: float = float("-inf")
     baseline: float = float("inf")
-    everything: float = float("-inf")
     is_space: bool = True
     beacons: dict[str, str] = field(default_factory=dict)
     heard: dict[str, Announcement | None] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Watcher:
         now = trio.current_time()
         known = self._spaces.get(space)
         if known is None:
-            self._spaces[space] = _Space(used=now, due=now + self._interval)
+            self._spaces[space] = _Space(used=now, due=now + self._interval, everything=now)
             self._woken.set()
             return
         idle = now - known.used
@@ -114,16 +114,12 @@ class Watcher:
     def probes(self, prefix: str) -> bool:
         """See names.Watch. The names of the root come from the same store as all others."""
         space = prefix.partition("/")[0]
-        return any(
-            state.is_space and state.looked != float("-inf")
-            for name, state in self._spaces.items()
-            if name == space or not prefix
-        )
+        return any(state.looked != float("-inf") for name, state in self._spaces.items() if name == space or not prefix)
 
     def is_new(self, prefix: str) -> bool:
         """See names.Watch."""
         state = self._spaces.get(prefix.partition("/")[0])
-        return state is not None and state.is_space and state.looked == float("-inf")
+        return state is not None and state.looked == float("-inf")
 
     def since(self, prefix: str) -> float:
         """See names.Watch."""
@@ -331,8 +327,6 @@ class Watcher:
 
     async def _look_at_everything(self, space: str, state: _Space, now: float) -> None:
         """For writers that are not livememfs and leave no beacon."""
-        if state.everything == float("-inf"):
-            state.everything = now
         if now - state.everything < EVERYTHING_AFTER or now - state.used > EVERYTHING_AFTER:
             return
         state.everything = now

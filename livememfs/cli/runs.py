@@ -23,12 +23,9 @@ from livememfs.cli.mounting.mount import resolve
 from livememfs.cli.space import SpaceName
 from livememfs.config import Settings
 from livememfs.errors import BadRequest, LiveMemError, MountError, NotFound, UsageError
-from livememfs.runs.options import CONTROLS, RunKind, RunOptions
+from livememfs.runs.options import CONTROLS, KINDS, RunKind, RunOptions
 from livememfs.spaces import making as spaces
 from livememfs.tree.space.root import DIFF, wait_name
-
-DOING: dict[RunKind, str] = {"consolidation": "consolidating", "digest": "digesting"}
-DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested"}
 
 Wait = Annotated[
     bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without --mountpoint it always waits.")
@@ -115,7 +112,7 @@ class RunRequest:
     @property
     def doing(self) -> str:
         """`consolidating alpha`."""
-        return f"{DOING[self.options.kind]} {self.space}"
+        return f"{KINDS[self.options.kind].doing} {self.space}"
 
 
 def _options(kind: RunKind, **given: Any) -> RunOptions:
@@ -209,7 +206,9 @@ def _tell(
         return
     if state in ("held", "error"):
         advice = outcome.get("what_to_do")
-        output.note(f"livememfs: {space} was not {DONE[kind]}: {outcome['reason']}{f' ({advice})' if advice else ''}")
+        output.note(
+            f"livememfs: {space} was not {KINDS[kind].done}: {outcome['reason']}{f' ({advice})' if advice else ''}"
+        )
         return
     output.say(f"{space}: {figures(outcome)}, {_cost(outcome)}")
     for text in (outcome.get("message"), outcome.get("reason"), outcome.get("what_to_do")):

@@ -35,11 +35,8 @@ async def write_note(
 
 def _with_arguments(text: str, category: str | None, tags: Sequence[str]) -> str:
     """The text with the fields that were given beside it, unless its own front matter has them."""
-    given: dict[str, Any] = {}
-    if category and category.strip():
-        given["category"] = category.strip()
-    if tags:
-        given["tags"] = list(tags)
+    fields: dict[str, Any] = {"category": (category or "").strip(), "tags": list(tags)}
+    given = {name: value for name, value in fields.items() if value}
     if not given:
         return text
     try:

@@ -1,7 +1,7 @@
-"""What a tool takes: its parameters as a model is told of them, and the arguments that a model gives.
+"""The parameters of a tool, as a model sees them, and the check of the arguments that a model gives.
 
-Owns the JSON schema of both, how much each takes (nothing is without a limit), and the words in which arguments are
-refused, which a model can act on. Refuses to know any tool. Pure; any thread.
+Owns the JSON schema of parameters, the limit that each has, and the messages about wrong arguments, which a model can
+act on. Refuses to know any tool. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ from livememfs.errors import BadRequest
 _KINDS: Mapping[str, type | UnionType] = {"string": str, "integer": int, "number": int | float, "boolean": bool}
 _ITEMS: Mapping[str, tuple[str, type]] = {"array": ("string", str), "integers": ("integer", int)}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-"""What no text has: all control characters but tabs and ends of lines and pages."""
+"""Control characters that no text may have: all except tabs, line ends and page breaks."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can have one, UTF-8 cannot."""
 
 NAME = 255
-"""Characters of a text of which nothing else is said: of names."""
+"""Most characters of a text, unless the parameter says otherwise: enough for names."""
 QUESTION = 1_000
-"""Characters of a question; who asks more has pasted a page."""
+"""Most characters of a question: a longer one is a page that was pasted."""
 ITEMS = 64
 LARGEST_NUMBER = 1 << 20
 MOST_FAULTS, SHOWN = 8, 80
-"""Faults that are told, and characters of what was given in each."""
+"""Most faults in one message, and most characters of an argument in each."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a tool takes; `kind` is JSON's word for it. An `array` is one of strings, `integers` one of those.
+    """One parameter. `kind` is its JSON type; an `array` has strings, and `integers` is an array of integers.
 
-    :longest: characters of a text, and of each text in an array
-    :items:   the most that an array has
+    :says:    the description for a model
+    :longest: most characters of a text, and of each text in an array
+    :items:   most values in an array
     :least:   the smallest number; `most`: the largest
     """
 
@@ -50,16 +53,16 @@ class Parameter:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of a value."""
-        found: dict[str, Any] = {"type": "array" if self.kind == "integers" else self.kind}
-        found |= {"description": self.says} if self.says else {}
+        described: dict[str, Any] = {"type": "array" if self.kind == "integers" else self.kind}
+        described |= {"description": self.says} if self.says else {}
         values: dict[str, Any] = {"enum": list(self.one_of)} if self.one_of else {}
         if self.kind in ("string", "array") and not self.one_of:
             values = {"maxLength": self.longest}
         if self.kind in ("integer", "number", "integers"):
             values = {"minimum": self.least, "maximum": self.most}
         if self.kind in _ITEMS:
-            return found | {"maxItems": self.items, "items": {"type": _ITEMS[self.kind][0], **values}}
-        return found | values
+            return described | {"maxItems": self.items, "items": {"type": _ITEMS[self.kind][0], **values}}
+        return described | values
 
     def fault(self, value: Any) -> str:
         """What is wrong with a value; empty when nothing is."""
@@ -75,12 +78,12 @@ class Parameter:
     def _fault_of_texts(self, texts: Sequence[str]) -> str:
         long = max(map(len, texts), default=0)
         if self.one_of:
-            other = next((one for one in texts if one not in self.one_of), None)
+            other = next((text for text in texts if text not in self.one_of), None)
             some = "some" if self.kind == "array" else "one"
             return "" if other is None else f"{self.name} is {some} of {', '.join(self.one_of)}, not {other[:SHOWN]!a}"
         if long > self.longest:
             return f"{self.name} has {long:,} characters, and takes {self.longest:,}"
-        if not all(map(_is_text, texts)):
+        if any(map(_HALF.search, texts)):
             return f"{self.name} has half of a character (a lone surrogate), which no file can hold"
         odd = next(filter(None, map(_CONTROL.search, texts)), None)
         return (
@@ -88,29 +91,20 @@ class Parameter:
         )
 
     def _fault_of_numbers(self, numbers: Sequence[float]) -> str:
-        odd = next((one for one in numbers if not self.least <= one <= self.most), None)  # what is no number is neither
+        odd = next((number for number in numbers if not self.least <= number <= self.most), None)  # also finds NaN
         return f"{self.name} is {self.least:g} to {self.most:g}, not {_number(odd)}" if odd is not None else ""
 
     def _is_kind(self, value: Any) -> bool:
         if self.kind in _ITEMS:
             items = _ITEMS[self.kind][1]
-            return isinstance(value, list | tuple) and all(type(one) is items for one in value)
+            return isinstance(value, list | tuple) and all(type(item) is items for item in value)
         if isinstance(value, bool) != (self.kind == "boolean"):
             return False
         return isinstance(value, _KINDS[self.kind])
 
 
-def _is_text(value: str) -> bool:
-    """Whether a text can be written as UTF-8; JSON can name halves of characters that cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _number(value: Any) -> str:
-    """A number as it was given; of one that has thousands of digits, that it has."""
+    """A number for a message. One with thousands of digits is not repeated."""
     return str(value) if isinstance(value, float) or abs(value) < 1 << 64 else "one that long"
 
 
@@ -118,21 +112,21 @@ def schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
     """The JSON schema of a tool's arguments."""
     return {
         "type": "object",
-        "properties": {one.name: one.schema() for one in parameters},
-        "required": [one.name for one in parameters if one.required],
+        "properties": {parameter.name: parameter.schema() for parameter in parameters},
+        "required": [parameter.name for parameter in parameters if parameter.required],
     }
 
 
 def checked(
     tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, Any], *, path: str, hidden: str = ""
 ) -> dict[str, Any]:
-    """The arguments that a model has given, where null is nothing. BadRequest names everything that is wrong, and all
-    parameters but the `hidden` one, of which the model was not told.
+    """The arguments that a model gave; null counts as not given. BadRequest says what is wrong, and names all
+    parameters except `hidden`, which the model does not know.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
-    known = {one.name: one for one in parameters}
+    known = {parameter.name: parameter for parameter in parameters}
     wrong = [f"{name[:SHOWN]} is none of its parameters" for name in given if name not in known]
-    wrong += [f"{one.name} is missing" for one in parameters if one.required and one.name not in given]
+    wrong += [f"{name} is missing" for name in known if known[name].required and name not in given]
     wrong += [fault for name in given if name in known and (fault := known[name].fault(given[name]))]
     if wrong:
         advice = f"{tool} takes {', '.join(name for name in known if name != hidden) or 'nothing'}"

@@ -1,8 +1,8 @@
-"""The seven things an agent does with memories by itself (companion-memory, "tools"), for whoever offers them to one.
+"""The seven tools with which an agent searches and stores memories (companion-memory, "tools").
 
-Owns what each takes, refuses and answers, and how it is described to a model: `TOOLS` is what a protocol needs. Answers
-are values that JSON has. Refuses arguments that no memory could have, in words that a model can act on (BadRequest); a
-search never fails for a reason of the index's own, its `notes` say what is missing. Trio thread only.
+Owns what each tool takes, refuses and returns, and its description for a model: `TOOLS` has all that a protocol needs.
+Results are JSON values. Refuses arguments that no memory can have, in words that a model can act on (BadRequest). A
+fault of the index does not fail a search: the `notes` of its result say what is missing. Trio thread only.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from livememfs.text.times import iso
 MOST_FOUND = 10
 MOST_RECENT = 20
 SHOWN_CHARACTERS = 2_000
-"""Of one memory; the rest can be read in its file."""
+"""Most characters of one memory in a result; the rest can be read in its file."""
 
 Answered = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Desk:
-    """Where an agent works: one space of a bucket, and the name it writes under; `on_private` hears what was replaced
-    in what it stores.
+    """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
+    was replaced in a text that it stores.
     """
 
     replica: Replica
@@ -54,22 +54,22 @@ class Desk:
 
 
 async def search_memories(desk: Desk, query: str, subject: str = "") -> Answered:
-    """What is known that fits a question best, with scores and without a threshold: whoever asks judges."""
+    """The memories that fit a question best, with their scores. No threshold: the caller judges."""
     return await _search(desk, keys.MEMORIES, query, subject)
 
 
 async def search_self(desk: Desk, query: str) -> Answered:
-    """What the agent knows of itself that fits a question best."""
+    """The memories of the agent about itself that fit a question best."""
     return await _search(desk, keys.SELF, query)
 
 
 async def search_goals(desk: Desk, query: str) -> Answered:
-    """What the agent would like, as far as it fits a question."""
+    """The goals of the agent that fit a question best."""
     return await _search(desk, keys.GOALS, query)
 
 
 async def get_recent_memories(desk: Desk, limit: int = MOST_FOUND) -> Answered:
-    """What was stored last, the newest first."""
+    """The memories that were stored last, the newest first."""
     if not 1 <= limit <= MOST_RECENT:
         raise _refused(desk, keys.MEMORIES, f"limit is 1 to {MOST_RECENT}, not {limit}")
     await require_space(desk.replica, desk.space)
@@ -83,12 +83,11 @@ async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> 
     query = query.narrowed("subject", subject) if subject else query
     query = replace(query, limit=min(query.limit or MOST_FOUND, MOST_FOUND))
     answer = await desk.recall.ask(query, (desk.space,), anew=True)
-    found = [{"score": round(hit.score, 4), **_shown(hit.record)} for hit in answer.found.hits]
-    return {"memories": found, "notes": _notes(answer)}
+    scored = [{"score": round(hit.score, 4), **_shown(hit.record)} for hit in answer.found.hits]
+    return {"memories": scored, "notes": _notes(answer)}
 
 
 def _shown(record: Record) -> Answered:
-    """A memory that was found."""
     text = record.text
     labels = {field: [value for name, value in record.labels if name == field] for field in ("subject", "concept")}
     return {
@@ -117,7 +116,7 @@ async def store_memory(
     type: str = "",
     importance: float | None = None,
 ) -> Answered:
-    """Remember a fact. BadRequest for a type, a time or an importance that is none, NotFound, TooLarge."""
+    """Remember a fact. BadRequest for a type, ttl or importance that is not valid, NotFound, TooLarge."""
     if type and type not in TYPES:
         raise _refused(desk, keys.MEMORIES, f"type is one of {', '.join(TYPES)}, not {type!r}")
     if ttl and expiry(ttl, desk.clock.now()) is None:
@@ -129,12 +128,12 @@ async def store_memory(
 
 
 async def store_self(desk: Desk, content: str, category: str) -> Answered:
-    """Remember something the agent has found out about itself. BadRequest for a category that is none."""
+    """Remember something the agent has found out about itself. BadRequest for an unknown category."""
     return await _store_as(desk, keys.SELF, content, category)
 
 
 async def store_goal(desk: Desk, content: str, category: str) -> Answered:
-    """Remember something the agent would like. BadRequest for a category that is none."""
+    """Remember something the agent would like. BadRequest for an unknown category."""
     return await _store_as(desk, keys.GOALS, content, category)
 
 
@@ -162,12 +161,12 @@ def _refused(desk: Desk, collection: str, detail: str) -> BadRequest:
     return BadRequest(path=f"{desk.space}/{collection}", detail=detail)
 
 
-# --- as a model is told of them ----------------------------------------------------------------------------------
+# --- the descriptions for a model ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class MemoryTool:
-    """One of the seven: its name, one sentence for a model, what it takes, and the work."""
+    """One of the seven: its name, one sentence for a model, its parameters, and the function that does the work."""
 
     name: str
     purpose: str
@@ -179,7 +178,7 @@ class MemoryTool:
         return {**schema(self.parameters), "additionalProperties": False}
 
     async def call(self, desk: Desk, arguments: Mapping[str, Any]) -> Answered:
-        """Do it with what a model has given, where null is nothing. BadRequest, and what the work raises."""
+        """Do it with the arguments of a model; null counts as not given. BadRequest, and what the work raises."""
         return await self.work(desk, **checked(self.name, self.parameters, arguments, path=desk.space))
 
 

@@ -1,8 +1,8 @@
-"""The observer without a model: one observation for each edit, each command that changed something, each failure, and
-for what the agent said.
+"""The observer without a model: one observation for each edit, for each command that changed something, for each
+failure, and for each text that the agent said.
 
-Owns which commands change something, and the words of such observations: facts alone, which the tool's own parameters
-state, and the agent's words as they are. What only looks is skipped with that reason. Pure; any thread.
+Owns which commands change something, and the words of such observations: facts from the tool's own parameters, and the
+agent's own words. Tools that only look are skipped. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGED_NOTHING = "changed nothing"
 _CHANGING = (
     "rm mv cp mkdir rmdir ln touch chmod chown install truncate patch rsync unzip dd crontab alembic flyway prisma"
 )
-"""Programs that change something whatever they are asked for."""
+"""Programs that always change something."""
 _CHANGING_WITH = {
     "git": "commit merge rebase push pull cherry-pick revert reset checkout switch mv rm tag stash apply am clone init"
     " add restore",
@@ -37,14 +37,14 @@ _CHANGING_WITH = {
     "make": "install deploy migrate",
     "systemctl": "start stop restart enable disable",
 }
-"""Programs that change something when they are asked for one of these."""
+"""Programs that change something with one of these subcommands."""
 
 
 def _any(words: str) -> str:
     return "|".join(map(re.escape, words.split()))
 
 
-# Blanks of one line alone: over the ends of lines, each of many empty lines would look through all the others.
+# Only blanks within one line: if line ends matched too, the time for many empty lines would grow with their square.
 _BEFORE = r"(?:^|[;&|({]|\bthen\s|\bdo\s|\bsudo\s|\bxargs\s)[^\S\n]*(?:[A-Z_][A-Z0-9_]*=\S*\s+)*"
 _CHANGES = re.compile(
     _BEFORE
@@ -55,8 +55,8 @@ _CHANGES = re.compile(
             r"(?:sed|perl)\s+(?:\S+\s+)?-\w*i",
             r"tar\s+-?\w*x",
             *(
-                rf"(?:{_any(one)})\s+(?:-[A-Za-z]\s+\S+\s+|-\S+\s+){{0,3}}(?:{_any(with_)})(?![\w-])"
-                for one, with_ in _CHANGING_WITH.items()
+                rf"(?:{_any(programs)})\s+(?:-[A-Za-z]\s+\S+\s+|-\S+\s+){{0,3}}(?:{_any(subcommands)})(?![\w-])"
+                for programs, subcommands in _CHANGING_WITH.items()
             ),
         ]
     )
@@ -69,7 +69,7 @@ _MESSAGE = re.compile(r"""\s-[a-z]*m\s*(?:"([^"]+)"|'([^']+)')""")
 
 
 def observed(events: Sequence[Event]) -> ObserverReply:
-    """What is to be said of a batch."""
+    """The observations of a batch, in the form of a model's reply."""
     drafts: list[Draft] = []
     skipped: dict[int, str] = {}
     for number, event in enumerate(events, 1):
@@ -83,16 +83,16 @@ def observed(events: Sequence[Event]) -> ObserverReply:
 
 
 def summary(prompts: Sequence[str], titles: Sequence[str], words: str = "") -> dict[str, str]:
-    """What a session came to, as far as it is known without a model: what was asked, what was done, and the agent's
-    last words.
+    """What a session came to, as far as that is known without a model: its first prompt, what was done, and the last
+    words of the agent.
     """
-    done = "\n".join(f"- {one}" for one in titles if _SAID not in one)
-    asked = basic(" ".join(prompts[0].split()))[:MAX_ITEM] if prompts else ""
-    return {"request": asked, "learned": _cut(words, MAX_ITEM), "completed": done}
+    completed = "\n".join(f"- {title}" for title in titles if _SAID not in title)
+    request = basic(" ".join(prompts[0].split()))[:MAX_ITEM] if prompts else ""
+    return {"request": request, "learned": _cut(words, MAX_ITEM), "completed": completed}
 
 
 def _words(number: int, event: Event) -> Draft | None:
-    """What the agent said, line by line as it is."""
+    """What the agent said, one fact for each line."""
     lines = [_cut(line, MAX_ITEM) for line in event.text.splitlines() if line.strip()]
     if event.kind != "said" or not lines:
         return None
@@ -101,7 +101,7 @@ def _words(number: int, event: Event) -> Draft | None:
 
 
 def _failure(number: int, event: Event) -> Draft | None:
-    """A command or an edit that failed, with what it said; a command that found nothing says nothing but its status."""
+    """A command or an edit that failed, with its error. A status alone is none: it may have found nothing."""
     what = event.command() or (", ".join(event.files()[1]) if event.tool.lower() in EDITS else "")
     error = [line.strip() for line in event.error().splitlines() if line.strip()]
     if not event.failed or not what or not [line for line in error if not _STATUS.fullmatch(line)]:
@@ -128,14 +128,14 @@ def _edit(number: int, event: Event) -> Draft | None:
         (number,),
         "change",
         _cut(f"{verb} {names}", MAX_TITLE),
-        facts=tuple(dict.fromkeys(_cut(one, MAX_ITEM) for one in facts))[:8],
+        facts=tuple(dict.fromkeys(_cut(fact, MAX_ITEM) for fact in facts))[:8],
     )
 
 
 def _replaced(given: Mapping[str, object]) -> list[tuple[str, str]]:
     edits = given.get("edits")
-    found = edits if isinstance(edits, list) else [given]
-    pairs = [(one.get("old_string"), one.get("new_string")) for one in found if isinstance(one, Mapping)]
+    edits = edits if isinstance(edits, list) else [given]
+    pairs = [(edit.get("old_string"), edit.get("new_string")) for edit in edits if isinstance(edit, Mapping)]
     return [(before, after) for before, after in pairs if isinstance(before, str) and isinstance(after, str)]
 
 
@@ -151,9 +151,9 @@ def _command(number: int, event: Event) -> Draft | None:
     message = _MESSAGE.search(command) if re.search(r"\bgit\b.*\bcommit\b", command) else None
     line = " ".join(command.split())
     title = f"Committed: {message[1] or message[2]}" if message else f"Ran {line}"
-    facts = [f"Command: {_cut(line, MAX_ITEM - 12)}"]
-    said = as_text(event.input.get("description")) if isinstance(event.input, Mapping) else ""
-    return Draft((number,), "change", _cut(title, MAX_TITLE), _cut(said, MAX_ITEM), facts=tuple(facts))
+    facts = (f"Command: {_cut(line, MAX_ITEM - 12)}",)
+    purpose = as_text(event.input.get("description")) if isinstance(event.input, Mapping) else ""
+    return Draft((number,), "change", _cut(title, MAX_TITLE), _cut(purpose, MAX_ITEM), facts=facts)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -1,9 +1,9 @@
-"""Capture: what an agent's hooks and folders tell becomes events in the inbox, and nothing else happens then.
+"""Capture: what an agent's hooks and folders report becomes events in the inbox, and nothing else happens then.
 
-Owns what is not captured and why, that nothing private, nothing of our own words and nothing that an agent's program
-wrote around a prompt gets in, and the ids of events that have none. Waits for the local state alone: who calls is an
-agent that wants to go on. Refuses to know how an agent spells its hooks. Trio thread only; what is large is cleaned in
-a thread.
+Owns which events are not captured and why, and the ids of events that have none. Takes out what is private, our own
+words, and what an agent's program wrote around a prompt. Waits only for the local state: the caller is an agent that
+wants to go on. Refuses to know how an agent spells its hooks. Trio thread only; a large event is cleaned in a worker
+thread.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ NOT_OBSERVED = "an event that is not observed"
 EMPTY = "nothing was said"
 OFF = "observing is off"
 REPEAT_SECONDS = 2.0
-"""The same use of a tool without an id is the same one for so long: a hook may be installed twice."""
+"""Seconds in which two equal uses of a tool without an id count as one: a hook may be installed twice."""
 _LATEST = 1_024
-"""Uses of tools without an id that are remembered."""
+"""Most uses of tools without an id that are remembered."""
 _NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion")
-"""The short fields of what a hook told: an agent, or whoever sets one up, may put anything into them."""
+"""The short fields of a report: an agent, or the person who set it up, may put anything into them."""
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,15 @@ class Capture:
 
         A stop with words becomes two events. Durable when this returns. NoSpace.
         """
-        said = replace(said, **{one.name: storable(getattr(said, one.name)) for one in fields(said)})
+        said = replace(said, **{part.name: storable(getattr(said, part.name)) for part in fields(said)})
         size = len(as_text(said.input)) + len(as_text(said.output)) + len(said.text)
         if size > IN_A_THREAD:
-            clean, found, event_id = await trio.to_thread.run_sync(self._cleaned, said)
+            clean, private, event_id = await trio.to_thread.run_sync(self._cleaned, said)
         else:
-            clean, found, event_id = self._cleaned(said)
-        if found:
+            clean, private, event_id = self._cleaned(said)
+        if private:
             self._counts["redacted"] += 1
-            self._redacted(space, found)
+            self._redacted(space, private)
         if clean.kind == "stop" and clean.text.strip():
             words = replace(clean, kind="said", id="", skipped=clean.skipped or ("" if self.settings.observe else OFF))
             self._accept(space, words, digest_id("said", clean.subagent, clean.text))
@@ -144,9 +144,9 @@ class Capture:
         gave, in_gave = privacy.redact_value(value_without_own(said.output))
         text = privacy.redact(without_own(said.text))
         named = {name: privacy.redact(getattr(said, name)) for name in _NAMES}
-        in_names = (kind for one in named.values() for kind in one.found)
-        found = tuple(sorted({*in_given, *in_gave, *text.found, *in_names}))
-        names: dict[str, Any] = {name: one.text for name, one in named.items()}
+        in_names = (kind for redacted in named.values() for kind in redacted.found)
+        private = tuple(sorted({*in_given, *in_gave, *text.found, *in_names}))
+        names: dict[str, Any] = {name: redacted.text for name, redacted in named.items()}
         clean = replace(said, input=given, output=gave, text=text.text, **names)
         if said.kind == "prompt":  # after it was redacted: no tag hides the mark that opens what is private
             clean = replace(clean, text=asked(text.text))
@@ -154,7 +154,7 @@ class Capture:
         parts = (clean.kind, clean.tool, given, gave, text.text, *filter(None, [clean.occasion]))
         if clean.kind == "said":  # by the words alone: an agent may tell them as it speaks and as it stops
             parts = ("said", clean.subagent, clean.text)
-        return clean, found, clean.id or digest_id(*parts)
+        return clean, private, clean.id or digest_id(*parts)
 
     def _judged(self, said: Said, clean: Said) -> Said:
         """The event with the reason why it is only counted, or without an output that may be our own words."""

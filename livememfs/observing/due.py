@@ -1,9 +1,9 @@
-"""When a session is due to be observed: how long a batch waits for more events, and all sessions for a model.
+"""When a session is due to be observed: how long a batch waits for more events, and how long all wait for a model.
 
-Owns four waits: of a batch that is not full, of a session whose last call failed, of all while no model answers, and of
-all until the next day when the budget is spent. A session that has ended does not wait; nor do the events
-of others when a session of their space begins. All this is only in memory; after a restart all are due. Trio thread
-only.
+Owns four waits: a batch waits that is not full, a session after a failed call, all sessions while no model answers, and
+all until the next day when the budget is spent. A session that has ended does not wait. When a session begins, the
+events of the other sessions of its space do not wait either. All this is only in memory: after a restart all are due.
+Trio thread only.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class Due:
         self._small.pop(place, None)
         for other, waiting in places.items():
             if other.space == place.space and other != place:
-                self._hurried[other] = max(one.last for one in waiting.values()), self._heard.get(place, -math.inf)
+                self._hurried[other] = (
+                    max(events.last for events in waiting.values()),
+                    self._heard.get(place, -math.inf),
+                )
 
     def _of(self, place: SessionPlace, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
         heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
@@ -131,12 +134,12 @@ class Due:
             due = -math.inf
         elif "end" in waiting:
             due = heard + RECORD_SECONDS
-        elif min(one.first for one in waiting.values()) <= last_hurried:
+        elif min(kind.first for kind in waiting.values()) <= last_hurried:
             due = began + RECORD_SECONDS  # the new session waits for its first answer: that comes first
         else:
-            last = max([self._asked.get(place, 0), *(one.last for one in events)])
+            last = max([self._asked.get(place, 0), *(kind.last for kind in events)])
             stopped = "stop" in waiting and waiting["stop"].last > last
-            due = heard + self._patience(place, sum(one.number for one in events), stopped=stopped)
+            due = heard + self._patience(place, sum(kind.number for kind in events), stopped=stopped)
         return max(due, held, self._closed_until, self._pause_ends())
 
     def _patience(self, place: SessionPlace, events: int, *, stopped: bool) -> float:
@@ -149,9 +152,9 @@ class Due:
         return min(waits, FREE_SECONDS) if self._free else waits
 
     def _is_full(self, events: Sequence[Standing], tries: Callable[[int], int]) -> bool:
-        if sum(one.number for one in events) >= self._settings.batch:
+        if sum(kind.number for kind in events) >= self._settings.batch:
             return True
-        if sum(one.size for one in events) >= self._settings.characters:
+        if sum(kind.size for kind in events) >= self._settings.characters:
             return True
         # An event that was part of a call does not wait for more: the events to join it have come.
-        return bool(events) and tries(min(one.first for one in events)) > 0
+        return bool(events) and tries(min(kind.first for kind in events)) > 0

@@ -66,11 +66,11 @@ async def data_of(replica: Replica, key: str) -> bytes:
 async def session_of(replica: Replica, place: SessionPlace, now: datetime) -> Session:
     """What `session.json` says; a new session where there is none. Raises what the store fails with."""
     try:
-        found = await replica.read(place.key(keys.SESSION))
+        stored = await replica.read(place.key(keys.SESSION))
     except ObjectMissing:
         return Session(place.session, place.space, now, now)
-    await replica.unread.read(found, read_object)
-    return Session.parse(found.data, space=place.space, session=place.session, now=now)
+    await replica.unread.read(stored, read_object)
+    return Session.parse(stored.data, space=place.space, session=place.session, now=now)
 
 
 async def known_of(
@@ -82,22 +82,23 @@ async def known_of(
     shown = min(max(PROMPTS_SHOWN, answers), REMINDED)
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
-    found = await observations_of(replica, place.space, wanted)
+    observations = await observations_of(replica, place.space, wanted)
     summary = ""
     if with_summary:
         with suppress(NotText):
             data = await data_of(replica, place.key(keys.SUMMARY))
             summary = data.decode("utf-8", "replace").partition("\n---\n")[2].strip()
-    titles = [observation.title for observation in found]
-    return Known(session.project, prompts, found[-REMINDED:], titles, summary)
+    titles = [observation.title for observation in observations]
+    return Known(session.project, prompts, observations[-REMINDED:], titles, summary)
 
 
 async def observations_of(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
     """Observations by the names of their objects; those that are gone are left out."""
-    found = await replica.read_many([keys.observations_prefix(space) + name for name in names])
+    prefix = keys.observations_prefix(space)
+    objects = await replica.read_many([prefix + name for name in names])
     parsed: list[Observation] = []
     for name in names:
-        stored = found.get(keys.observations_prefix(space) + name)
+        stored = objects.get(prefix + name)
         if stored is not None:
             with suppress(NotText):
                 parsed.append(Observation.parse(stored.data, path=stored.info.key, name=name))

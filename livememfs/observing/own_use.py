@@ -1,8 +1,9 @@
-"""Whether a tool of an agent only used this memory: our MCP tools in every agent's spelling, files in the mount, and
-commands of a shell that look at it.
+"""Whether an agent's use of a tool was only a use of this memory: by our MCP tools, in every agent's spelling, by files
+in the mount, or by shell commands that look at it.
 
-What an agent reads of us is known, and what it writes through us is stored already: observing either would remember
-our own words. Owns the reading of commands, with good will: what cannot be read is none of ours. Pure; any thread.
+What an agent reads here is known, and what it writes here is stored already: observing it would remember our own words.
+Owns how shell commands are understood. A command that cannot be understood counts as `part` if it names the mount, else
+as `none`. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, Literal
 from livememfs.records.event import SHELLS, paths_of
 
 Use = Literal["none", "part", "all"]
-"""How much of what a tool did was this memory; of `part`, what came out may be our own words."""
+"""How much of a tool's use was use of this memory. After `part`, the output may have our own words."""
 
 LONGEST = 8_000
-"""Characters of a command that is looked at."""
+"""Most characters of a command that is taken apart; in a longer one the mount is only searched for."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -38,7 +39,7 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?(?:^\s*\2\s*$|\Z)", r
 _BEFORE = _words("then do else if while until ! time sudo command nohup env xargs { timeout")
 _SAYS = _words("echo printf true false : test [ [[ pwd date sleep read done fi esac } exit set export wait")
 _MATCHES = _words("grep egrep fgrep rg ag sed awk jq")
-"""Programs whose first argument is no file."""
+"""Programs whose first argument is a pattern or a script, not a file."""
 _READS = _MATCHES | _words(
     "cat bat less more head tail ls find fd wc tree stat file sort uniq cut tr diff cmp nl tac column basename dirname"
     " realpath readlink du md5sum sha256sum for in"
@@ -50,7 +51,7 @@ _BREAKS, _REDIRECTS = frozenset(";|&()\n"), frozenset("<>")
 
 @dataclass
 class _Seen:
-    """What a command has touched: files of ours that it read and wrote, and anything else."""
+    """What a command touched: whether it read or wrote files of ours, and whether it touched anything else."""
 
     cwd: str
     read: bool = False
@@ -60,11 +61,11 @@ class _Seen:
 
 @dataclass(frozen=True)
 class OwnUse:
-    """Which use is of this memory.
+    """Decides which use of a tool is use of this memory.
 
     :mounted: the absolute path of the mount; empty without one
     :home:    what `~` stands for
-    :tools:   names of our MCP tools, for agents that do not name the server
+    :tools:   names of our MCP tools, for agents that do not give the name of the server
     """
 
     mounted: str = ""
@@ -72,7 +73,7 @@ class OwnUse:
     tools: frozenset[str] = field(default_factory=frozenset)
 
     def of(self, tool: str, given: Any, project: str) -> Use:
-        """How much of the use of a tool is of this memory; `project` is where the agent works."""
+        """How much of a tool's use is use of this memory; `project` is where the agent works."""
         if _NAME.search(tool) or (tool.startswith("MCP:") and tool[4:] in self.tools):
             return "all"
         if not self.mounted or tool == "":
@@ -86,11 +87,9 @@ class OwnUse:
         return "all" if ours and all(ours) else "part" if any(ours) else "none"
 
     def _is_in(self, path: str, cwd: str) -> bool:
-        """Whether a path leads into the mount."""
         return f"{self._whole(path, cwd)}/".startswith(f"{self.mounted}/")
 
     def _whole(self, path: str, cwd: str) -> str:
-        """The absolute path."""
         path = path.removeprefix("file://")
         for short in ("~", "$HOME", "${HOME}"):
             if self.home and (path == short or path.startswith(short + "/")):
@@ -107,7 +106,7 @@ class OwnUse:
         seen = _Seen(cwd or "/")
         try:
             self._run(script, seen)
-        except (ValueError, RecursionError):  # a quotation that does not end: no shell would run it
+        except (ValueError, RecursionError):  # a quotation without an end: no shell runs that
             return "part" if self._mentions(script) else "none"
         if (seen.read or seen.wrote) and not seen.other:
             return "all"
@@ -158,7 +157,7 @@ class OwnUse:
             self._file(word, seen, writes=program in _WRITES, named=not loose)
 
     def _file(self, word: str, seen: _Seen, *, writes: bool, named: bool) -> None:
-        """A word that may be a file. `named`: it is one, though it has no slash."""
+        """Note a word that may be a file. `named`: it is a file even without a slash."""
         if self._is_in(word, seen.cwd) or self._has(word):
             if writes:
                 seen.wrote = True
@@ -169,8 +168,8 @@ class OwnUse:
 
 
 def _commands(script: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]:
-    """The simple commands of a script: their words, and the files they are redirected to, with whether they write.
-    ValueError.
+    """The simple commands of a script: the words of each, and its redirections as (file, whether it is written).
+    Raises ValueError.
     """
     lexer = shlex.shlex(script, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
@@ -193,22 +192,24 @@ def _commands(script: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]
 
 
 def _script(given: Mapping[str, Any]) -> str:
-    """The script in what a shell was given: a line, a list of lines, or the words of one command."""
-    found = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
-    if isinstance(found, list) and len(found) == 3 and found[1] in ("-c", "-lc"):
-        return str(found[2])
-    if isinstance(found, list) and "commands" in given:
-        return "\n".join(str(one.get("command", "") if isinstance(one, Mapping) else one) for one in found)
-    return shlex.join(map(str, found)) if isinstance(found, list) else found if isinstance(found, str) else ""
+    """The script that a shell was given, as a line, as a list of lines, or as the words of one command."""
+    script = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
+    if not isinstance(script, list):
+        return script if isinstance(script, str) else ""
+    if len(script) == 3 and script[1] in ("-c", "-lc"):
+        return str(script[2])
+    if "commands" in given:
+        return "\n".join(str(line.get("command", "") if isinstance(line, Mapping) else line) for line in script)
+    return shlex.join(map(str, script))
 
 
 def _named(value: Any, depth: int = 0) -> Iterator[str]:
-    """The texts below names that stand for paths, and patterns that are paths."""
+    """The values of fields whose names mean paths, and patterns that are absolute paths."""
     if depth > 3 or not isinstance(value, Mapping):
         return
-    for name, one in value.items():
+    for name, inner in value.items():
         spelt = str(name).lower().replace("_", "")
-        for item in one if isinstance(one, list) else [one]:
+        for item in inner if isinstance(inner, list) else [inner]:
             if isinstance(item, str) and item and (spelt in _PATHS or (item.startswith("/") and spelt == "pattern")):
                 yield item
             elif isinstance(item, Mapping):

@@ -1,7 +1,7 @@
-"""The requests of the observer: what a model is told, and what happened, as quoted data.
+"""The requests of the observer: the instructions for the model, and the events as quoted data.
 
-Owns the words. Everything in a request comes from what is durable: the batch, the session's last observations and
-prompts. Nothing in an event can pass for a tag of the request. Pure; any thread.
+Owns the words. Everything in a request comes from what is durable: the batch, and the session's last observations and
+prompts. No text of an event can be taken for a tag of the request. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from livememfs.records.event import Event, capped, shortened
 from livememfs.records.observation import Observation
 
 FIELD_CHARACTERS = 3_000
-"""Of what a tool was given, and of what it gave, in a request."""
+"""Most characters of the input of a tool in a request, and of its output."""
 LEAST_CHARACTERS = 400
-"""The same, where a request was too long."""
+"""The same, the least that is left after a request was too long."""
 SHOWN_CHARACTERS = 2 * FIELD_CHARACTERS + 500
-"""Of one event in a request, at most."""
+"""Most characters of one event in a request."""
 PROMPT_CHARACTERS = 1_200
 _OUR_TAGS = re.compile(r"<(?=\s*/?\s*(?:event|what_happened|parameters|outcome|observed_from_primary_session)\b)", re.I)
 
@@ -80,9 +80,9 @@ that is worth a summary, answer <no_summary/> in its place."""
 
 @dataclass(frozen=True)
 class Known:
-    """What is durable of a session before a batch.
+    """What the bucket has of a session before a batch.
 
-    :prompts:  what was asked last, in order
+    :prompts:  the user's last prompts, in order
     :before:   the last observations, in order
     :titles:   for a summary: titles of all observations that are remembered, with their types
     :summary:  the summary so far, as text
@@ -103,20 +103,20 @@ def request(
     field_characters: int = FIELD_CHARACTERS,
     wrong: str = "",
 ) -> list[ChatMessage]:
-    """The messages for a batch. `wrong`: what was wrong with the last reply to it."""
+    """The messages for a batch. `wrong`: what was wrong with the last reply for this session."""
     parts = [f"Project: {known.project}"] if known.project else []
     if known.prompts:
-        asked = "\n".join(f"- {_quoted(shortened(one, PROMPT_CHARACTERS))}" for one in known.prompts)
-        parts.append(f"What the user asked last:\n{asked}")
+        prompts = "\n".join(f"- {_quoted(shortened(prompt, PROMPT_CHARACTERS))}" for prompt in known.prompts)
+        parts.append(f"What the user asked last:\n{prompts}")
     if known.before:
-        told = "\n".join(f"- [{one.type}] {_plain(one.title)}: {_plain(one.subtitle)}" for one in known.before)
-        parts.append(f"Already written down in this session (do not repeat):\n{told}")
+        before = "\n".join(f"- [{seen.type}] {_plain(seen.title)}: {_plain(seen.subtitle)}" for seen in known.before)
+        parts.append(f"Already written down in this session (do not repeat):\n{before}")
     if with_summary and len(known.titles) > len(known.before):
-        parts.append("All that was written down in this session:\n" + "\n".join(f"- {one}" for one in known.titles))
+        parts.append("All that was written down in this session:\n" + "\n".join(f"- {title}" for title in known.titles))
     if with_summary and known.summary:
         parts.append(f"The summary so far, to be brought up to date:\n{_quoted(known.summary)}")
     if events:
-        shown = "\n".join(_event(number, one, field_characters) for number, one in enumerate(events, 1))
+        shown = "\n".join(_event(number, event, field_characters) for number, event in enumerate(events, 1))
         parts.append(f"<observed_from_primary_session>\n{shown}\n</observed_from_primary_session>")
     if with_summary:
         parts.append(SUMMARY if events else SUMMARY.replace("After the observations, add", "Say"))
@@ -137,10 +137,10 @@ def _event(number: int, event: Event, limit: int) -> str:
 
 
 def _quoted(value: object) -> str:
-    """As JSON, in which `<` of our own tags is spelt out: what is quoted cannot end the quotation."""
+    """A value as JSON. The `<` of our own tags is escaped in it, so that no text can end its quotation."""
     return _OUR_TAGS.sub(r"\\u003c", json.dumps(value, ensure_ascii=False))
 
 
 def _plain(text: str) -> str:
-    """On one line, without angle brackets."""
+    """A text on one line, without angle brackets."""
     return " ".join(text.replace("<", "(").replace(">", ")").split())

@@ -1,8 +1,8 @@
 """The observer's reply, as untrusted input: observations, events that were skipped with a reason, and a summary.
 
-Owns the reading of tags with good will (claude-mem 3.5) and what kind of answer a reply is. An event counts as observed
-only where the reply says so by its number. Refuses prose, refusals, and what breaks off in the middle: none of those
-means that there was nothing to say. Pure; any thread.
+Owns the lenient reading of tags (claude-mem 3.5), and what kind of answer a reply is. An event counts as observed only
+if the reply names its number. Refuses prose, refusals, and replies that break off in the middle: none of these means
+that there was nothing to say. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'
 
 @dataclass(frozen=True)
 class Draft:
-    """An observation as the reply has it. `events` are numbers of the batch, from 1."""
+    """One observation of a reply. `events` are numbers of events in the batch, from 1."""
 
     events: tuple[int, ...]
     type: ObservationType
@@ -67,10 +67,10 @@ class Draft:
 class ObserverReply:
     """A reply that was read.
 
-    :verdict:    `ok` when something in it can be used; else what it is in place of an answer
+    :verdict:    `ok` when something in it can be used; else what the reply is instead
     :skipped:    reasons by event number
-    :summary:    texts by SUMMARY_FIELDS; None where the reply has none
-    :no_summary: it says that there is nothing to sum up
+    :summary:    texts by SUMMARY_FIELDS; None when the reply has no summary
+    :no_summary: the reply says that there is nothing to sum up
     """
 
     verdict: Verdict
@@ -82,34 +82,34 @@ class ObserverReply:
     @property
     def accounted(self) -> frozenset[int]:
         """The numbers of events that are observed or skipped."""
-        return frozenset({*self.skipped, *(number for one in self.observations for number in one.events)})
+        return frozenset({*self.skipped, *(number for draft in self.observations for number in draft.events)})
 
 
 def read(text: str, finish_reason: str, events: int) -> ObserverReply:
-    """What a reply to a batch of so many events says. Never raises."""
+    """Read a reply to a batch of so many events. Never raises."""
     text = _without_thinking(text)
     if not text:
         return ObserverReply("empty")
     if _OPEN_THINKING.match(text) or finish_reason == "length":
         return ObserverReply("truncated")
     drafts = tuple(_drafts(text, events))
-    beside = _OBSERVATION.sub("", text)  # what an observation quotes is no word of the reply
+    beside = _OBSERVATION.sub("", text)  # tags that an observation quotes are not tags of the reply
     skipped = _skips(beside, events, alone=beside == text)
     summary, no_summary = _summary(beside), bool(_NO_SUMMARY.search(beside))
     if not (drafts or skipped or summary or no_summary):
         return ObserverReply(_instead(text))
     if _is_half(text, beside):
         return ObserverReply("truncated")
-    observed = {number for one in drafts for number in one.events}
+    observed = {number for draft in drafts for number in draft.events}
     skipped = {number: reason for number, reason in skipped.items() if number not in observed}
-    drafts = tuple(one for one in drafts if one.events)
+    drafts = tuple(draft for draft in drafts if draft.events)
     if events and not (drafts or skipped):
         return ObserverReply("unaccounted", summary=summary, no_summary=no_summary)
     return ObserverReply("ok", drafts, skipped, summary, no_summary)
 
 
 def _without_thinking(text: str) -> str:
-    """The text after any reasoning in front of it. What opens it is often a part of the chat template."""
+    """The text after any reasoning. The opening tag may be missing: it is often a part of the chat template."""
     while (rest := _THINKING.sub("", text)) != text:
         text = rest
     if not _OPEN_THINKING.match(text) and (end := _END_OF_THINKING.search(text)) is not None:
@@ -118,7 +118,7 @@ def _without_thinking(text: str) -> str:
 
 
 def _instead(text: str) -> Verdict:
-    """What a text without any of our elements is."""
+    """What kind of answer a text without any of our elements is."""
     if _OPENINGS.search(text):
         return "truncated"
     if len(text) < 600 and _OVERFLOW.search(text):
@@ -127,10 +127,10 @@ def _instead(text: str) -> Verdict:
 
 
 def _is_half(text: str, beside: str) -> bool:
-    """Whether an element was begun and not ended: what it would have said nobody knows."""
+    """Whether an element was begun and not ended: nobody knows what it was to say."""
     for name, where in (("observation", text), ("summary", beside)):
-        opened = [one.lower() for one in _OPENINGS.findall(where)]
-        closed = [one.lower() for one in _CLOSINGS.findall(where)]
+        opened = [tag.lower() for tag in _OPENINGS.findall(where)]
+        closed = [tag.lower() for tag in _CLOSINGS.findall(where)]
         if opened.count(name) > closed.count(name):
             return True
     return False
@@ -151,33 +151,33 @@ def _drafts(text: str, events: int) -> Iterator[Draft]:
             subtitle=_one(body, "subtitle", MAX_ITEM),
             narrative=narrative,
             facts=facts,
-            concepts=tuple(one.lower().replace(" ", "-")[:64] for one in _list(body, "concepts")),
+            concepts=tuple(concept.lower().replace(" ", "-")[:64] for concept in _list(body, "concepts")),
         )
 
 
 def _skips(text: str, events: int, *, alone: bool) -> dict[int, str]:
-    """Reasons by number. A skip without numbers means all events, where no observation stands beside it."""
-    found: dict[int, str] = {}
+    """Reasons by number. A skip without numbers means all events, if the reply has no observation (`alone`)."""
+    reasons: dict[int, str] = {}
     for attributes, body in _SKIP.findall(text):
         reason = _clean(body or _named(attributes, "reason"), MAX_TITLE) or "nothing worth knowing"
         listed = _attribute(attributes)
         for number in range(1, events + 1) if alone and not listed else _numbers(listed, events):
-            found.setdefault(number, reason)
-    return found
+            reasons.setdefault(number, reason)
+    return reasons
 
 
 def _summary(text: str) -> Mapping[str, str] | None:
     match = _SUMMARY.search(text)
     if match is None:
         return None
-    said = {name: _one(match[1], name, MAX_TEXT, lines=True) for name in SUMMARY_FIELDS}
-    return said if any(said.values()) else None
+    texts = {name: _one(match[1], name, MAX_TEXT, lines=True) for name in SUMMARY_FIELDS}
+    return texts if any(texts.values()) else None
 
 
 def _numbers(text: str, events: int) -> tuple[int, ...]:
-    """The event numbers in a text; a number of no event is invented, and left out."""
-    found = (int(number) for number in re.findall(r"[0-9]{1,6}", text))
-    return tuple(dict.fromkeys(number for number in found if 1 <= number <= events))
+    """The event numbers in a text, without those that no event has."""
+    numbers = map(int, re.findall(r"[0-9]{1,6}", text))
+    return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= events))
 
 
 def _attribute(attributes: str) -> str:
@@ -191,7 +191,7 @@ def _named(attributes: str, name: str) -> str:
 
 
 def _element(body: str, name: str) -> str:
-    """The text of the first element of a name; one that was never closed ends where the next begins."""
+    """The text of the first element of a name. An element without an end tag ends where the next one begins."""
     flags = re.DOTALL | re.IGNORECASE
     match = re.search(rf"<{name}\b[^>]*>(.*?)</{name}\s*>", body, flags)
     match = match or re.search(rf"<{name}\b[^>]*>(.*?)(?=</?(?:{_INNER})\b|\Z)", body, flags)
@@ -203,7 +203,7 @@ def _one(body: str, name: str, limit: int, *, lines: bool = False) -> str:
 
 
 def _list(body: str, name: str) -> tuple[str, ...]:
-    """A JSON array of texts, or elements, or nothing: an array that is none is empty (claude-mem 3.5)."""
+    """The items of a list: a JSON array or elements. Text that is neither counts as empty (claude-mem 3.5)."""
     text = _element(body, name).strip()
     items: Sequence[object] = _ITEM.findall(text)
     if not items:
@@ -212,12 +212,12 @@ def _list(body: str, name: str) -> tuple[str, ...]:
         except (ValueError, RecursionError):
             value = []
         items = value if isinstance(value, list) else []
-    texts = [_clean(one, MAX_ITEM) for one in items if isinstance(one, str)]
-    return tuple(dict.fromkeys(one for one in texts if one))[:MAX_ITEMS]
+    texts = [_clean(item, MAX_ITEM) for item in items if isinstance(item, str)]
+    return tuple(dict.fromkeys(filter(None, texts)))[:MAX_ITEMS]
 
 
 def _clean(text: str, limit: int, *, lines: bool = False) -> str:
-    """Without entities, marks of our own, what is private, and characters that programs choke on."""
+    """A text without entities, our own marks, private parts, and characters that some programs cannot show."""
     text = basic(redact(without_own(_decoded(text))).text).replace("\0", "").strip()
     text = text if lines else " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "\u2026"

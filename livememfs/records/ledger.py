@@ -27,7 +27,8 @@ _OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on", "origins", "co
 State = Literal["held", "committed", "applied"]
 STATES: tuple[State, ...] = ("held", "committed", "applied")
 Kind = Literal["consolidation", "undo", "digest"]
-KINDS: tuple[Kind, ...] = ("consolidation", "undo", "digest")
+CHANGES_BANK: Mapping[Kind, bool] = {"consolidation": True, "undo": True, "digest": False}
+"""Each kind of run, and whether it changes the bank: an undo takes back only runs that do."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,11 @@ class Entry:
     continues: Mapping[str, int] = field(default_factory=dict)
     form: int = FORM
 
+    @property
+    def changes_bank(self) -> bool:
+        """Whether runs of this kind change the bank."""
+        return CHANGES_BANK[self.kind]
+
     def applied(self, now: datetime) -> Entry:
         """The same run, carried out."""
         return replace(self, state="applied", applied_at=now)
@@ -160,7 +166,7 @@ class Entry:
             raise Unreadable(f"it is not an entry of form {FORM}")
         if values.get("state") not in STATES:
             raise Unreadable(f"its state is none of {', '.join(STATES)}")
-        if values.get("kind", "consolidation") not in KINDS:
+        if values.get("kind", "consolidation") not in CHANGES_BANK:
             raise Unreadable(f"it is of an unknown kind, {ascii(values['kind'])[:80]}")
         missing = {each.name for each in fields(cls)} - values.keys() - {"kind", *_OPTIONAL}
         if missing:

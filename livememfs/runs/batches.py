@@ -22,7 +22,7 @@ from livememfs.errors import ContextOverflow, ContextTooSmall, NotesTooLong
 from livememfs.llm.base import ChatMessage
 from livememfs.runs.coverage import Coverage
 from livememfs.runs.inputs import Inputs
-from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.options import RunSettings
 from livememfs.runs.pieces import PER_NOTE, Account, NotePiece, piece
 from livememfs.runs.result import Planned
 from livememfs.text.size import at_most, fitting, tokens
@@ -86,7 +86,7 @@ def free(window: int, reply: int, messages: Sequence[ChatMessage]) -> int:
 
 async def decide(
     inputs: InputsT,
-    settings: ConsolidationSettings,
+    settings: RunSettings,
     prompt: Prompt[InputsT],
     joined: Joined[InputsT, PlanT],
     ask: Callable[[InputsT], Awaitable[PlanT]],

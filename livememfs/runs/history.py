@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.records import keys
-from livememfs.records.ledger import Entry, Write
+from livememfs.records.ledger import Entry
 from livememfs.runs.origins import origins, origins_page, without_source
 from livememfs.runs.standing import standing
 from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all
@@ -246,12 +246,12 @@ class History:
 def _remembered(entry: Entry | None) -> tuple[Entry | None, dict[str, _Trace]]:
     if entry is None:
         return None, {}
-    of_bank = [write for write in entry.writes if write.key.startswith(_BANK)]
-    return replace(entry, writes=()), {write.key.removeprefix(_BANK): _trace(write) for write in of_bank}
-
-
-def _trace(write: Write) -> _Trace:
-    return _Trace(_size(write.content), _size(write.was), write.copy, created=write.before is None)
+    traces = {
+        write.key.removeprefix(_BANK): _Trace(_size(write.content), _size(write.was), write.copy, write.before is None)
+        for write in entry.writes
+        if write.key.startswith(_BANK)
+    }
+    return replace(entry, writes=()), traces
 
 
 def _size(text: str | None) -> int | None:

@@ -14,7 +14,43 @@ from typing import Any, Literal, Self
 from livememfs.errors import BadRequest
 
 RunKind = Literal["consolidation", "digest"]
-CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".digest"}
+
+
+@dataclass(frozen=True)
+class KindOfRun:
+    """What users see of one kind of run.
+
+    :verb:    of the command, and of the control file after its dot; `doing` and `done` are forms of it
+    :written: what is done when the notes are to be removed
+    :figures: figures that mean nothing for other kinds
+    """
+
+    verb: str
+    doing: str
+    done: str
+    written: str
+    figures: tuple[str, ...]
+
+
+KINDS: Mapping[RunKind, KindOfRun] = {
+    "consolidation": KindOfRun(
+        "consolidate",
+        "consolidating",
+        "consolidated",
+        "the bank is written",
+        (
+            "bank_files_updated",
+            "bank_files_created",
+            "bank_files_unchanged",
+            "synthesis_size",
+            "lines_moved",
+            "lines_reworded",
+            "lines_dropped",
+        ),
+    ),
+    "digest": KindOfRun("digest", "digesting", "digested", "the memories are stored", ("memories_stored",)),
+}
+CONTROLS: Mapping[RunKind, str] = {name: f".{kind.verb}" for name, kind in KINDS.items()}
 """The control file of each kind of run."""
 
 REPLY_SHARE = 4
@@ -25,7 +61,7 @@ KNOWN_TOKENS = 3_000
 
 
 @dataclass(frozen=True)
-class ConsolidationSettings:
+class RunSettings:
     """Settings of every run, digests included (consolidation 6).
 
     :max_tokens:      largest reply asked for

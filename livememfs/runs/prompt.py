@@ -72,7 +72,7 @@ def section(heading: str, remark: str, data: str) -> str:
 def as_json(value: object) -> str:
     """Any value as JSON in one line."""
     text = json.dumps(value, ensure_ascii=False)
-    return _LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace").decode()
+    return _LINE_BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode("utf-8", "replace").decode()
 
 
 def json_lines(values: Sequence[object]) -> str:

@@ -5,7 +5,7 @@ that one may have read the notes before the last one was written. No request is 
 are answered for that kind alone. Refuses to poll: a caller that waits is woken by each change and once a second.
 
 Trio thread only. Only `wait`, `run_once`, `recover` and `drain` await, so every other method is one step for all tasks.
- Two hosts are kept apart by the lease of each space (see `lease`).
+Two hosts are kept apart by the lease of each space (see `lease`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.records import keys
 from livememfs.runs.apply import Recovery
-from livememfs.runs.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
+from livememfs.runs.options import CONTROLS, RunKind, RunOptions, RunSettings
 from livememfs.runs.result import STATES, Metrics, RunResult, failed
 from livememfs.runs.run import Runner
 from livememfs.runs.space_queue import SpaceQueue, Ticketed
@@ -37,7 +37,7 @@ DRAIN_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
-class ConsolidationsStatistics:
+class RunQueueStatistics:
     """Counters since the start: runs by how they ended, requests that joined a waiting run, runs now, and the tokens
     that runs took.
     """
@@ -52,7 +52,7 @@ class ConsolidationsStatistics:
     tokens: int
 
 
-class Consolidations:
+class RunQueue:
     """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order.
 
     `on_rejected(space, reason, text)` is called for each refused reply, `on_failed(space, result)` for each run that
@@ -64,7 +64,7 @@ class Consolidations:
         replica: Replica,
         clock: Clock,
         model: ChatModel | None,
-        settings: ConsolidationSettings | None = None,
+        settings: RunSettings | None = None,
         *,
         nursery: Starts,
         host: str = "",
@@ -76,7 +76,7 @@ class Consolidations:
             replica,
             clock,
             model,
-            settings or ConsolidationSettings(),
+            settings or RunSettings(),
             self.leases,
             host,
             on_open=self._finish_later,
@@ -187,10 +187,10 @@ class Consolidations:
         result = state.result(number)
         yield self._outcome(state, number, result) if result is not None else self.status(space, kind)
 
-    def statistics(self) -> ConsolidationsStatistics:
+    def statistics(self) -> RunQueueStatistics:
         """Counters, cheap."""
         spaces = self._spaces.values()
-        return ConsolidationsStatistics(
+        return RunQueueStatistics(
             **self._ended,
             joined=self._joined,
             queued=sum(len(state.waiting) for state in spaces),
@@ -272,7 +272,6 @@ class Consolidations:
         return self._spaces.setdefault(name, SpaceQueue(name))
 
     def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
-        """A run that is not finished."""
         working = run is state.running
         state_name = "running" if working else "queued"
         value: dict[str, Any] = {
@@ -290,5 +289,4 @@ class Consolidations:
         return value
 
     def _outcome(self, state: SpaceQueue, ticket: int, result: RunResult) -> dict[str, Any]:
-        """A run that is finished."""
         return {"space": state.name, "run": ticket, **result.to_json()}

@@ -16,7 +16,7 @@ from livememfs.records.ledger import Entry, Unsourced
 from livememfs.runs.coverage import Coverage
 from livememfs.runs.inputs import Inputs
 from livememfs.runs.ledger import Applied
-from livememfs.runs.options import CONTROLS, RunKind, RunOptions
+from livememfs.runs.options import CONTROLS, KINDS, RunKind, RunOptions
 from livememfs.text.outgoing import Outgoing
 from livememfs.text.times import iso
 
@@ -25,25 +25,6 @@ _LISTED_LINES = 20
 
 State = Literal["ok", "partial", "held", "error"]
 STATES: tuple[State, ...] = ("ok", "partial", "held", "error")
-
-NOTHING_TO_DO: Mapping[RunKind, str] = {
-    "consolidation": "No new notes to consolidate",
-    "digest": "No new notes to digest",
-}
-_WRITTEN: Mapping[RunKind, str] = {"consolidation": "the bank is written", "digest": "the memories are stored"}
-_ONLY_OF: Mapping[RunKind, tuple[str, ...]] = {
-    "consolidation": (
-        "bank_files_updated",
-        "bank_files_created",
-        "bank_files_unchanged",
-        "synthesis_size",
-        "lines_moved",
-        "lines_reworded",
-        "lines_dropped",
-    ),
-    "digest": ("memories_stored",),
-}
-"""Figures that mean nothing for other kinds of run."""
 
 
 class Planned(Protocol):
@@ -110,7 +91,7 @@ class Metrics:
 
     def of(self, kind: RunKind) -> dict[str, Any]:
         """The figures that a run of this kind has."""
-        foreign = {name for other, names in _ONLY_OF.items() if other != kind for name in names}
+        foreign = {name for other, described in KINDS.items() if other != kind for name in described.figures}
         return {name: value for name, value in asdict(self).items() if name not in foreign}
 
 
@@ -145,6 +126,7 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """One flat JSON object: the state, as `status` too (consolidation 5.4), the sentences, the figures."""
+        dropped = [{"file": line.file, "text": line.text, "reason": line.reason} for line in self.dropped]
         return {
             "status": self.state,
             "state": self.state,
@@ -156,14 +138,14 @@ class RunResult:
             **self.metrics.of(self.kind),
             "warnings": list(self.metrics.warnings),
             **({"accept": self.accept} if self.accept else {}),
-            **({"dropped": [_shown(line) for line in self.dropped]} if self.kind == "consolidation" else {}),
+            **({"dropped": dropped} if self.kind == "consolidation" else {}),
             **({"memories": list(self.memories)} if self.kind == "digest" and self.dry_run else {}),
         }
 
 
 def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
     """The result of a run without notes: no model was asked and nothing was written."""
-    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs), _about_late(inputs))
+    message = _sentences(f"No new notes to {KINDS[options.kind].verb}", _about_unreadable(inputs), _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=options.dry_run, kind=options.kind)
 
 
@@ -190,7 +172,7 @@ def held_back(
     kind = options.kind
     reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
     by_file = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}"""
-    by_command = f"livememfs {CONTROLS[kind].removeprefix('.')} {inputs.space} --accept {number}"
+    by_command = f"livememfs {KINDS[kind].verb} {inputs.space} --accept {number}"
     advice = f"{by_file}, or {by_command}, carries out just this plan; another run replaces it"
     return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
 
@@ -200,7 +182,7 @@ def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, ki
     message = _sentences(f"the plan of run {entry.number} was accepted", _about_edited(applied))
     if applied.failure is None:
         return RunResult("ok", metrics, now, message, kind=kind, dropped=dropped_lines(entry.outgoing))
-    reason = f"{_WRITTEN[kind]}, and notes could not be removed: {applied.failure}"
+    reason = f"{KINDS[kind].written}, and notes could not be removed: {applied.failure}"
     return RunResult(
         "partial", metrics, now, message, reason, applied.failure.advice(), error=applied.failure, kind=kind
     )
@@ -209,10 +191,6 @@ def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, ki
 def dropped_lines(lines: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
     """The first lines that are dropped, among lines that leave the bank."""
     return tuple(line for line in lines if line.fate == "dropped")[:_LISTED_LINES]
-
-
-def _shown(line: Outgoing) -> dict[str, str]:
-    return {"file": line.file, "text": line.text, "reason": line.reason}
 
 
 def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
@@ -231,7 +209,7 @@ def finished(
     message = _sentences(_about_edited(applied), _about_unreadable(inputs), _about_late(inputs))
     if not missing and not too_long and failure is None:
         return RunResult("ok", metrics, now, message, kind=kind)
-    stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
+    stuck = f"{KINDS[kind].written}, and notes could not be removed: {failure}" if failure else ""
     again = f"touch {CONTROLS[kind]} to take these notes up again"
     advice = failure.advice() if failure else again if missing else NotesTooLong.what_to_do
     reason = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), stuck)

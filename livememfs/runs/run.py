@@ -31,7 +31,7 @@ from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.kinds import WORKS
 from livememfs.runs.ledger import Applied, commit
-from livememfs.runs.options import ConsolidationSettings, RunOptions
+from livememfs.runs.options import RunOptions, RunSettings
 from livememfs.runs.prompt import asked_again
 from livememfs.runs.result import (
     Metrics,
@@ -68,19 +68,14 @@ class RunControl:
         self.while_writing = trio.CancelScope(shield=True)
         self._on_change = on_change
 
-    @property
-    def is_writing(self) -> bool:
-        """Whether the run has begun to write: from then on it is always finished."""
-        return self.phase in ("writing", "removing")
-
     def report(self, phase: str) -> None:
         """Enter a phase."""
         self.phase = phase
         self._on_change()
 
     def cancel(self) -> bool:
-        """Stop the run, unless it is writing; whether it will stop."""
-        if self.is_writing:
+        """Stop the run, unless it has begun to write: then it is always finished. Returns whether it will stop."""
+        if self.phase in ("writing", "removing"):
             return False
         self.before_writing.cancel()
         return True
@@ -103,7 +98,7 @@ class Runner:
     replica: Replica
     clock: Clock
     model: ChatModel | None
-    settings: ConsolidationSettings
+    settings: RunSettings
     leases: Leases
     host: str = ""
     on_open: Callable[[str], None] = lambda _: None
@@ -283,7 +278,6 @@ class _Run(Generic[InputsT, PlanT]):
         return replace(result, dropped=dropped_lines(entry.outgoing))
 
     async def _accept(self, entry: Entry) -> RunResult:
-        """Commit a held plan and carry it out."""
         assert self.held is not None
         await self.held.check()
         applied = await self._commit(entry)
@@ -324,13 +318,13 @@ class _Run(Generic[InputsT, PlanT]):
             return await self._plan(await self._ask(model, messages), inputs, last=False)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
-            self._refused(refused)
+            self.cost.add(refused.values)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
             return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs, last=True)
         except ReplyRefused as refused:
-            self._refused(refused)
+            self.cost.add(refused.values)
             raise
 
     async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
@@ -340,9 +334,6 @@ class _Run(Generic[InputsT, PlanT]):
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
-
-    def _refused(self, refused: ReplyRefused) -> None:
-        self.cost.add(refused.values)
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings

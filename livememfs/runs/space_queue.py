@@ -1,7 +1,7 @@
 """The queue of one space: the run at work, the waiting runs, and the last results.
 
-Owns the tickets. Runs of all kinds are in one queue; results are kept by kind. Refuses to decide
-which request joins which run (`queue` does). Trio thread only; nothing here awaits.
+Owns the tickets. Runs of all kinds are in one queue; results are kept by kind. Refuses to decide which request joins
+which run (`queue` does). Trio thread only; nothing here awaits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which runs of a space stand: those that no undo has taken back.
 
-Owns the rule: an undo takes back the run that it names and all runs after it, and stands itself. Digests do not count:
-an undo leaves memories alone. Refuses to read anything: the caller gives the entries, and may leave out those that are
-missing or cannot be read. Pure; any thread.
+Owns the rule: an undo takes back the run that it names and all runs after it, and stands itself. Runs that do not
+change the bank, such as digests, do not count. Refuses to read anything: the caller gives the entries, and may leave
+out those that are missing or cannot be read. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from livememfs.records.ledger import Entry
 
 
 def standing(entries: Iterable[Entry]) -> list[Entry]:
-    """The runs that made the bank what it is, the newest first; undos are among them, digests are not."""
-    by_number = {entry.number: entry for entry in entries if entry.kind != "digest"}
+    """The runs that made the bank what it is, the newest first; undos are among them."""
+    by_number = {entry.number: entry for entry in entries if entry.changes_bank}
     numbers = sorted(by_number)
     stands: list[Entry] = []
     at = len(numbers)
@@ -29,7 +29,7 @@ def standing(entries: Iterable[Entry]) -> list[Entry]:
 
 def taken_back(entries: Iterable[Entry]) -> dict[int, int]:
     """The runs that were taken back, each with the undo that did it; of several undos, with the one that stands."""
-    known = [entry for entry in entries if entry.kind != "digest"]
+    known = [entry for entry in entries if entry.changes_bank]
     undos = [entry for entry in standing(known) if entry.kind == "undo"]
     return {entry.number: undo.number for undo in undos for entry in known if undo.undoes <= entry.number < undo.number}
 

@@ -19,7 +19,7 @@ from livememfs.runs.batches import InputsT, Joined, PlanT
 from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.ledger import write_objects
-from livememfs.runs.options import ConsolidationSettings, RunKind
+from livememfs.runs.options import RunKind, RunSettings
 
 
 class Work(ABC, Generic[InputsT, PlanT]):
@@ -40,7 +40,7 @@ class Work(ABC, Generic[InputsT, PlanT]):
         """The request."""
 
     @abstractmethod
-    def plan(self, reply: ChatReply, inputs: InputsT, settings: ConsolidationSettings, *, last: bool) -> PlanT:
+    def plan(self, reply: ChatReply, inputs: InputsT, settings: RunSettings, *, last: bool) -> PlanT:
         """The plan in a reply; `last`: the model is not asked again. Raises ReplyRefused."""
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Work(ABC, Generic[InputsT, PlanT]):
         return plan
 
     @abstractmethod
-    def too_much(self, inputs: InputsT, plan: PlanT, settings: ConsolidationSettings) -> tuple[str, ...]:
+    def too_much(self, inputs: InputsT, plan: PlanT, settings: RunSettings) -> tuple[str, ...]:
         """Why a person has to accept the plan first, one sentence each; empty: nobody has to."""
 
     @abstractmethod

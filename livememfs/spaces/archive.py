@@ -1,8 +1,7 @@
 """An archive file that appears whole or not at all.
 
 Owns the two formats of an export, in which the same objects always give the same bytes, and which names may be in an
-archive. Refuses any other suffix. The writer blocks, so its methods are called in a worker thread, one at a
-time.
+archive. Refuses any other suffix. The writer blocks: its methods are called in a worker thread, one at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import zipfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from livememfs.errors import UsageError
 
@@ -24,12 +23,6 @@ _TAR_SUFFIXES = (".tar.gz", ".tgz")
 _ZIP_SUFFIX = ".zip"
 _MODE = 0o644
 _ZIP_EPOCH = datetime(1980, 1, 1, tzinfo=UTC)
-
-
-class _Format(Protocol):
-    def add(self, name: str, data: bytes, modified: datetime) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Tar:

@@ -49,24 +49,27 @@ def prefix_of_all(space: str) -> str:
 
 async def list_backups(replica: Replica, space: str | None = None) -> list[Backup]:
     """The backups of one space, or of all spaces, removed ones too: by space, the oldest first."""
-    found: dict[tuple[str, str], list[ObjectInfo]] = {}
+    objects = await objects_of_backups(replica, space)
+    records = {backup: keys.backup_prefix(*backup) + keys.META for backup in objects}
+    listed = [item for backup, items in objects.items() for item in items if item.key == records[backup]]
+    marks = {item.key: item.meta or {} for item in await replica.names.complete(listed)}
+    return [_backup(*backup, objects[backup], marks.get(records[backup])) for backup in sorted(objects)]
+
+
+async def objects_of_backups(replica: Replica, space: str | None) -> dict[tuple[str, str], list[ObjectInfo]]:
+    """The objects of the same backups, by space and stamp."""
+    objects: dict[tuple[str, str], list[ObjectInfo]] = {}
     for item in await replica.names.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
         parsed = keys.parse(item.key)
         stamp, slash, _ = parsed.name.partition("/")
         if parsed.kind == "backup" and stamp and slash:
-            found.setdefault((parsed.space, stamp), []).append(item)
-    records = [item for one, items in found.items() for item in items if item.key == _record(one)]
-    marks = {item.key: item.meta or {} for item in await replica.names.complete(records)}
-    return [_backup(one, found[one], marks.get(_record(one))) for one in sorted(found)]
+            objects.setdefault((parsed.space, stamp), []).append(item)
+    return objects
 
 
-def _record(one: tuple[str, str]) -> str:
-    return keys.backup_prefix(*one) + keys.META
-
-
-def _backup(one: tuple[str, str], objects: list[ObjectInfo], marks: Mapping[str, str] | None) -> Backup:
+def _backup(space: str, stamp: str, objects: list[ObjectInfo], marks: Mapping[str, str] | None) -> Backup:
     size = sum(item.size for item in objects)
-    return Backup(*one, len(objects), size, is_automatic(marks or {}), complete=marks is not None)
+    return Backup(space, stamp, len(objects), size, is_automatic(marks or {}), complete=marks is not None)
 
 
 def is_automatic(marks: Mapping[str, str]) -> bool:
@@ -76,8 +79,8 @@ def is_automatic(marks: Mapping[str, str]) -> bool:
 
 async def find(replica: Replica, space: str, stamp: str, *, whole: bool = False) -> Backup:
     """One backup, by its stamp or as `latest`. Raises NotFound; with `whole`, LiveMemError for a torn one."""
-    found = await list_backups(replica, space)
-    fitting = [one for one in found if (one.complete if stamp == LATEST else one.stamp == stamp)]
+    backups = await list_backups(replica, space)
+    fitting = [backup for backup in backups if (backup.complete if stamp == LATEST else backup.stamp == stamp)]
     if not fitting:
         raise NotFound(path=f"backup {stamp} of {space}")
     if whole and not fitting[-1].complete:
@@ -93,10 +96,10 @@ def is_content(name: str) -> bool:
 async def content_of(replica: Replica, space: str) -> list[ObjectInfo]:
     """Those objects of a space, asked for now."""
     top = await replica.names.listing(f"{space}/", fresh=True)
-    found = [top.objects[name] for name in (keys.RULES, keys.SYNTHESIS) if name in top.objects]
+    objects = [top.objects[name] for name in (keys.RULES, keys.SYNTHESIS) if name in top.objects]
     for prefix in (keys.bank_prefix(space), keys.live_prefix(space)):
-        found += await replica.names.walk(prefix)
-    return found
+        objects += await replica.names.walk(prefix)
+    return objects
 
 
 async def record_of(replica: Replica, space: str) -> ObjectInfo | None:

@@ -22,7 +22,6 @@ from livememfs.spaces.backup_list import LATEST, Backup, find, is_automatic, lis
 from livememfs.spaces.backup_make import create, create_as_read, each
 from livememfs.spaces.export import Exported, Progress, export_prefix
 from livememfs.spaces.objects import delete_directories
-from livememfs.store.base import ObjectInfo
 
 __all__ = [
     "KEPT",
@@ -79,11 +78,7 @@ async def _remove(replica: Replica, prefix: str, progress: Progress | None) -> i
     """Remove all objects; `_meta.json` goes first, so that a removal that dies leaves a torn backup."""
     objects = await replica.names.walk(prefix)
     await replica.delete(prefix + keys.META)
-
-    async def remove(item: ObjectInfo) -> None:
-        await replica.delete(item.key)
-
-    await each([item for item in objects if item.key != prefix + keys.META], remove, progress)
+    await each([item.key for item in objects if item.key != prefix + keys.META], replica.delete, progress)
     await delete_directories(replica, prefix)
     log.info("backup_removed", prefix=prefix)
     return len(objects)

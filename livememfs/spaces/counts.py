@@ -43,7 +43,7 @@ def counted(meta: Meta, entries: Sequence[Entry]) -> Meta:
     field. The numbers of the first version have a gap for each run of such a server.
     """
     by_number = {entry.number: entry for entry in entries}
-    wrote = sorted(entry.number for entry in entries if entry.kind != "digest")
+    wrote = sorted(entry.number for entry in entries if entry.changes_bank)
     if not wrote or _names_its_run(by_number[wrote[-1]]):
         return meta
     at = max((number for number in wrote if number <= meta.consolidation_count), default=0)

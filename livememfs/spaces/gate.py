@@ -71,10 +71,10 @@ class Gate:
             await trio.sleep(AGAIN)
             self._asked += 1
             with suppress(LiveMemError):
-                found = await self._tokens.access_of(self._digest, stale=math.inf)
-                if found is None and self._access is not NOTHING:
+                access = await self._tokens.access_of(self._digest, stale=math.inf)
+                if access is None and self._access is not NOTHING:
                     log.warning("the token is good no more", name=self._access.name)
-                self._access = found or NOTHING
+                self._access = access or NOTHING
 
     def statistics(self) -> GateStatistics:
         """Counters, cheap."""

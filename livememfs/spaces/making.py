@@ -15,11 +15,11 @@ import structlog
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.concurrency import for_each
 from livememfs.errors import AlreadyExists, BadRequest, NotEmpty, PreconditionFailed, ReadOnly, TooLarge
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
+from livememfs.spaces.backup_make import each
 from livememfs.spaces.describe import (
     SpaceEntry,
     SpaceInfo,
@@ -158,7 +158,8 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
             objects = [item.key for item in await replica.names.walk(f"{space}/") if item.key != keys.meta_key(space)]
             if not objects:
                 break
-            removed += await _remove(replica, objects, progress)
+            await each(objects, replica.delete, progress)
+            removed += len(objects)
         await replica.delete(keys.meta_key(space))
         await delete_directories(replica, f"{space}/")
     log.info("space_deleted", space=space, objects=removed + 1)
@@ -177,7 +178,7 @@ async def remove_empty(replica: Replica, space: str) -> None:
         if counts:
             detail = ", ".join(f"{count} {what}" for what, count in counts.items())
             raise NotEmpty(path=space, detail=detail)
-        await _remove(replica, [item.key for item in objects if item.key != keys.meta_key(space)], None)
+        await each([item.key for item in objects if item.key != keys.meta_key(space)], replica.delete, None)
         await replica.delete(keys.meta_key(space))
         await delete_directories(replica, f"{space}/")
     log.info("space_removed", space=space)
@@ -192,20 +193,6 @@ async def _nothing_to_come(replica: Replica, space: str) -> AsyncIterator[None]:
     async with replica.upkeep.removing(space):
         await uploaded(replica, f"{space}/", f"what was written to {space}")
         yield
-
-
-async def _remove(replica: Replica, objects: list[str], progress: Progress | None) -> int:
-    done = 0
-
-    async def remove(key: str) -> None:
-        nonlocal done
-        await replica.delete(key)
-        done += 1
-        if progress:
-            progress(done, len(objects))
-
-    await for_each(objects, remove)
-    return done
 
 
 def _content_counts(objects: list[ObjectInfo]) -> dict[str, int]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from livememfs.recall.turn.context import ContextPages
     from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
-    from livememfs.runs.queue import Consolidations
+    from livememfs.runs.queue import RunQueue
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.node import Ids
@@ -75,7 +75,7 @@ class Context:
     """
 
     replica: Replica
-    consolidations: Consolidations
+    consolidations: RunQueue
     clock: Clock
     errors: ErrorLog
     rejected: RejectedReplies

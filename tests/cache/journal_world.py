@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import trio
 
 from livememfs import errors
+from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
@@ -61,6 +63,11 @@ class Machine:
     async def bucket(self) -> dict[str, bytes]:
         found = await list_all(self.memory, "")
         return {info.key: (await self.memory.get(info.key)).data for info in found.objects}
+
+
+def full(database: Database) -> AbstractContextManager[object]:
+    """A disk on which nothing can be written."""
+    return patch.object(database, "atomic", side_effect=errors.NoSpace("the disk is full"))
 
 
 def unreachable() -> errors.Unreachable:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from journal_world import full
 
-from livememfs.cache.blobs import INLINE_BYTES, Blobs
+from livememfs.cache.blobs import INLINE_BYTES, PERSISTED_AT_ONCE, Blobs
 from livememfs.cache.database import Database
 from livememfs.cache.journal.steps import Journal
-from livememfs.store.base import content_etag
+from livememfs.store.base import ObjectInfo, content_etag
 
 LARGE = b"x" * (INLINE_BYTES + 1)
 
@@ -125,3 +127,110 @@ def test_a_file_that_was_cut_short_is_not_served(database: Database) -> None:
     file.write_bytes(b"short")
 
     assert blobs.get("x", "v1") is None
+
+    blobs.put("y", "v1", LARGE)
+    assert blobs.by_id(blobs.id_of("y", "v1") or 0) == LARGE
+    for file in database.contents.iterdir():
+        file.write_bytes(b"short")
+    assert blobs.by_id(blobs.id_of("y", "v1") or 0) is None
+
+
+def test_a_file_that_somebody_has_removed_is_not_served_and_its_row_goes(database: Database) -> None:
+    assert database.contents is not None
+    blobs = opened(database, max_bytes=8 * len(LARGE), memory=0)
+    blobs.put("x", "v1", LARGE)
+    blobs.persist()
+    [file] = database.contents.iterdir()
+    file.unlink()
+
+    assert blobs.get("x", "v1") is None
+    assert blobs.evict() == len(LARGE)
+    assert blobs.evict() == 0
+
+
+def test_a_version_is_had_before_and_after_it_is_on_the_disk_and_no_other_is(database: Database) -> None:
+    blobs = opened(database, memory=0)
+    blobs.put("x", "v1", b"x")
+    assert blobs.has("x", "v1")
+    assert not blobs.has("x", "v2")
+    blobs.persist()
+    assert blobs.has("x", "v1")
+    assert not blobs.has("x", "v2")
+
+
+def test_what_is_kept_or_read_from_the_disk_is_in_memory_then(database: Database) -> None:
+    blobs = opened(database)
+    first, second = blobs.keep("x", "v1", b"first"), blobs.keep("x", "v2", b"second")
+    assert (blobs.statistics().in_memory, blobs.statistics().memory_bytes) == (1, 6)
+    assert (blobs.by_id(first), blobs.by_id(second)) == (b"first", b"second")
+    blobs.drop("x")
+    assert (blobs.statistics().in_memory, blobs.statistics().memory_bytes) == (0, 0)
+    assert blobs.get("x", "v1") == b"first"
+    assert (blobs.statistics().in_memory, blobs.statistics().memory_bytes) == (1, 5)
+
+
+def test_what_was_used_last_stays_whether_it_was_read_or_kept_again(database: Database) -> None:
+    blobs = opened(database, max_bytes=100, memory=0)
+    for number in range(10):
+        blobs.put(str(number), "v1", b"x" * 10)
+    blobs.persist()
+    blobs.keep("8", "v1", b"x" * 10)
+    for number in range(7, 0, -1):
+        blobs.get(str(number), "v1")
+
+    for more, gone in ((10, {0}), (11, {0, 9}), (12, {0, 8, 9}), (13, {0, 7, 8, 9})):
+        blobs.put(str(more), "v1", b"x" * 10)
+        blobs.persist()
+        assert {number for number in range(more) if not blobs.has(str(number), "v1")} == gone
+
+
+def test_a_step_that_is_undone_leaves_neither_bytes_nor_a_file(database: Database) -> None:
+    assert database.contents is not None
+    blobs = opened(database)
+    with suppress(ZeroDivisionError), database.atomic():
+        blobs.keep("x", "v1", LARGE)
+        raise ZeroDivisionError
+
+    assert blobs.statistics().disk_bytes == 0
+    assert list(database.contents.iterdir()) == []
+
+
+def test_of_very_many_some_are_brought_to_the_disk_at_once(database: Database) -> None:
+    blobs = opened(database)
+    for number in range(PERSISTED_AT_ONCE + 1):
+        blobs.put(str(number), "v1", b"x")
+    assert blobs.persist() == 1
+    assert blobs.persist() == 0
+
+
+def test_a_full_disk_is_read_and_gives_up_what_it_can_until_there_is_nothing_left(database: Database) -> None:
+    blobs = opened(database, memory=0)
+    blobs.put("x", "v1", b"x")
+    blobs.persist()
+    blobs.put("y", "v1", b"y")
+    with full(database):
+        assert blobs.get("x", "v1") == b"x"
+        assert blobs.make_room(), "the reserve"
+        assert not blobs.make_room()
+    assert blobs.statistics().waiting == 0
+    assert blobs.make_room(), "what the bucket has"
+    assert not blobs.make_room()
+    assert not blobs.has("x", "v1")
+
+
+async def test_the_bytes_that_a_waiting_version_was_made_from_are_never_evicted(database: Database) -> None:
+    blobs = opened(database, memory=0)
+    blobs.put("x", "v1", b"old")
+    op = Journal(database, blobs).put("x", b"new", "v2", {}, base=ObjectInfo("x", "v1", 3, 0))
+    assert blobs.make_room(), "the reserve"
+    assert not blobs.make_room()
+    assert op.base_blob is not None
+    assert blobs.by_id(op.base_blob) == b"old"
+
+
+def test_what_is_forgotten_is_not_brought_to_the_disk(database: Database) -> None:
+    blobs = opened(database)
+    blobs.put("x", "v1", b"x")
+    blobs.drop("x")
+    assert blobs.statistics().waiting == 0
+    assert not blobs.has("x", "v1")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from journal_world import full
+
 from livememfs.cache.database import Database
 from livememfs.cache.drafts import LARGEST, Drafts
 
@@ -73,9 +75,31 @@ def test_a_closed_file_leaves_nothing(tmp_path: Path) -> None:
     assert [found.path for found in Drafts(Database(tmp_path)).recovered()] == ["b"]
 
 
+def test_the_same_change_is_written_once_and_again_when_the_file_is_opened_anew(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    drafts = Drafts(database)
+    for data in (b"first", b"of the same change"):
+        drafts.keep("a", data, 1)
+    assert database.rows("SELECT data FROM draft") == [(b"first",)]
+    drafts.drop_all_but(set())
+    drafts.keep("a", b"anew", 1)
+    assert database.rows("SELECT data FROM draft") == [(b"anew",)]
+    database.close()
+
+
+def test_on_a_full_disk_what_a_crash_left_waits_for_the_next_start(tmp_path: Path) -> None:
+    crash(tmp_path, "a", b"x")
+    database = Database(tmp_path)
+    with full(database):
+        assert Drafts(database).recovered() == []
+    assert [found.path for found in Drafts(database).recovered()] == ["a"]
+    database.close()
+
+
 def test_a_large_file_is_not_written_again_and_again(tmp_path: Path) -> None:
     database = Database(tmp_path)
     Drafts(database).keep("a", bytes(LARGEST + 1), 1)
+    Drafts(database).keep("b", bytes(LARGEST), 1)
     database.close()
 
-    assert Drafts(Database(tmp_path)).recovered() == []
+    assert [found.path for found in Drafts(Database(tmp_path)).recovered()] == ["b"]

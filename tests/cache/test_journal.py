@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
@@ -18,6 +19,8 @@ from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
+from livememfs.records import keys
+from livememfs.records.metadata import META_MADE
 from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -237,6 +240,19 @@ def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         Database(tmp_path / "cache")
 
 
+async def test_what_an_older_livememfs_has_accepted_is_stored_by_this_one(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.stopped() as replica:
+        save(replica, b"text")
+        for statement in ("ALTER TABLE op DROP COLUMN moved", "PRAGMA user_version = 3"):
+            replica._database._db.execute(statement)
+
+    async with machine.running() as replica:
+        await replica.uploaded()
+    assert await machine.bucket() == {KEY: b"text"}
+
+
 # --- failures ------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +336,8 @@ async def test_an_outage_does_not_meet_everybody(machine: Machine, autojump_cloc
         assert replica.statistics().uploader.paused
         machine.store.fail_all = None
         await replica.uploaded()
+        uploader = replica.statistics().uploader
+        assert (uploader.paused, uploader.last_error) == (False, "")
     assert len(await machine.bucket()) == 100
 
 
@@ -439,6 +457,23 @@ async def test_a_store_without_conditions_is_looked_at_before_a_version_is_overw
     found = await machine.bucket()
     assert found.pop(KEY) == b"theirs\n"
     assert list(found.values()) == [b"ours\n"]
+
+
+async def test_a_store_that_names_versions_in_its_own_way_is_asked_for_nothing_that_is_here(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Neither for the bytes, nor by a writer who goes on from the version as it was called here."""
+    with patch("livememfs.store.memory.content_etag", lambda data: f"own-{len(data)}"):
+        async with machine.running() as replica:
+            first = save(replica, b"first")
+            await replica.uploaded()
+            assert replica.changes.recent[-1].etag == "own-5"
+            assert (await replica.read(KEY)).data == b"first"
+            save(replica, b"second", first)
+            await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"second"}
+    assert set(machine.store.counts) == {"put", "list"}
 
 
 @pytest.mark.parametrize("copied", [False, True], ids=["written", "copied on the server"])
@@ -695,6 +730,21 @@ async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_
     assert sorted((await machine.bucket())[KEY].split()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def test_a_new_file_renamed_onto_one_that_another_host_has_changed_is_joined_as_a_save_is(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """What editors do is a change of the file."""
+    await machine.memory.put(KEY, b"a\n", meta={})
+    async with machine.running() as replica:
+        old = (await replica.read(KEY)).info
+        replica.move(save(replica, b"a\nours\n", key="space/tmp"), KEY, replaces=old)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"a\ntheirs\nours\n"}
+    assert machine.conflicts == []
+
+
 async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_host_has_changed_that_one(
     machine: Machine, autojump_clock: Clock
 ) -> None:
@@ -709,7 +759,7 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_ho
     assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
 
 
-@pytest.mark.parametrize("first", ["joined", "heard", "lost"])
+@pytest.mark.parametrize("first", ["joined", "heard", "lost", "on its way when the process died"])
 async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_kept_beside_another_hosts(
     machine: Machine, autojump_clock: Clock, first: str
 ) -> None:
@@ -730,6 +780,9 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_k
             await tried_in_vain(replica)
             machine.store.fail_all = None
         await machine.memory.put(KEY, b"1 theirs\n2\n3" + (b" ours\n" if first == "heard" else b"\n"), meta={})
+        if first != "on its way when the process died":
+            await replica.uploaded()
+    async with machine.running() as replica:
         await replica.uploaded()
 
     found = await machine.bucket()
@@ -775,6 +828,29 @@ async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_ove
     assert b"and on\n" in written
 
 
+async def test_a_note_names_the_writes_that_may_have_made_it_where_they_are_more_than_its_own(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    plain, repeated = (f"space/live/20261121T101112_me_decision_0a1b2c3{digit}.md" for digit in "de")
+    async with machine.running() as replica:
+        save(replica, b"text", key=plain)
+        await replica.uploaded()
+        machine.store.fail_all = unreachable()
+        info = save(replica, b"first", key=repeated)
+        first = replica.journal.ops.newest(repeated)
+        assert first is not None
+        while first.in_flight or not first.tries:
+            await trio.sleep(0.01)
+        save(replica, b"second", info, key=repeated)
+        second = replica.journal.ops.newest(repeated)
+        assert second is not None
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert META_MADE not in ((await machine.memory.head(plain)).meta or {})
+    assert ((await machine.memory.head(repeated)).meta or {})[META_MADE] == f"{first.op_id} {second.op_id}"
+
+
 async def test_two_new_notes_that_chose_one_key_are_two_notes(
     machine: Machine, tmp_path: Path, autojump_clock: Clock
 ) -> None:
@@ -788,4 +864,5 @@ async def test_two_new_notes_that_chose_one_key_are_two_notes(
     found = await machine.bucket()
     assert sorted(found.values()) == [b"here", b"there"]
     assert all(name.startswith("space/live/20261121T101112_me_decision_") for name in found)
+    assert all(keys.NoteName.parse(name.rpartition("/")[2]) for name in found)
     assert machine.conflicts == []

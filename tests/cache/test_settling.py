@@ -379,6 +379,29 @@ async def test_a_rename_of_what_another_host_has_removed_leaves_neither_name(
     assert await machine.bucket() == {}
 
 
+async def test_a_rename_onto_what_another_host_has_written_of_what_it_has_removed_leaves_theirs(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """It finds out about the removal while it looks for a name for a copy of its own."""
+    for key in (KEY, OTHER):
+        await machine.memory.put(key, key.encode(), meta={})
+    async with machine.running() as replica:
+        source, target = await replica.names.stat(KEY), await replica.names.stat(OTHER)
+        replica.move(source, OTHER, replaces=target)
+        theirs = await machine.memory.put(OTHER, b"theirs", meta={})
+        machine.store.latency("head", 1.0)
+        while machine.store.counts["copy"] == 0:
+            await trio.sleep(0.01)
+        await trio.sleep(0.5)
+        await machine.memory.delete(KEY)
+        await replica.uploaded()
+        shown = replica.names.now(OTHER)
+        assert (shown and shown.etag, replica.names.now(KEY)) == (theirs.etag, None)
+
+    assert await machine.bucket() == {OTHER: b"theirs"}
+    assert machine.conflicts == []
+
+
 async def test_attributes_of_a_file_that_another_host_has_removed_do_not_bring_it_back(
     machine: Machine, autojump_clock: Clock
 ) -> None:

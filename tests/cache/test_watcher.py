@@ -10,6 +10,7 @@ import trio
 from trio.abc import Clock
 
 from livememfs import errors
+from livememfs.cache.asking import OUTAGE_PAUSE
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
 from livememfs.cache.watcher import (
@@ -336,6 +337,32 @@ async def test_who_comes_back_after_a_while_sees_what_is_there_now(two: Two, aut
     assert trio.current_time() - started <= 2.0  # the two of one look; whatever else is due is not waited for
 
 
+async def test_what_a_newcomer_hears_first_need_not_be_asked_for_again(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    """It looks before it lists, so the first look vouches for the names; and that one asks for a whole page."""
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)  # its beacon
+    newcomer = Host(two.memory, "newcomer")
+    await nursery.start(newcomer.replica.run)
+    for _ in range(3):
+        await newcomer.names("s/")
+        await trio.sleep(SOON)
+    assert newcomer.store.requests[:2] == [StoreRequest("list", "s/_"), StoreRequest("get", "s/_changes/there.json")]
+    assert newcomer.store.requests[2] == StoreRequest("list", "s/")
+    assert newcomer.store.requests.count(StoreRequest("list", "s/")) == 1
+
+
+async def test_who_comes_back_to_a_folder_that_nobody_here_has_seen_waits_for_its_names_alone(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await trio.sleep(3_700)
+    two.here.store.latency("list", 0.5)
+    started = trio.current_time()
+    await two.here.names("s/unseen/")
+    assert trio.current_time() - started <= 0.5
+
+
 async def test_a_writer_without_a_beacon_is_found_after_some_minutes(two: Two, autojump_clock: Clock) -> None:
     await two.memory.put("s/file", b"by another program")
     for _ in range(int(EVERYTHING_AFTER / 30) + 2):
@@ -600,6 +627,38 @@ async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two,
     await trio.sleep(6 * INTERVAL)
     assert (await two.here.replica.read("s/file")).data == b"new"
     assert two.here.replica.names.watched("s/")
+
+
+@pytest.mark.parametrize("prefix", ["s/", ""], ids=["a space", "the root"])
+async def test_in_an_outage_nobody_waits_for_known_names_where_a_look_finds_out_that_it_is_over(
+    two: Two, autojump_clock: Clock, prefix: str
+) -> None:
+    """Looks are rarer by then than the pauses after a failure."""
+    await two.here.names(prefix)
+    two.here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    await trio.sleep(700.0)
+    await _next_look(two.here.replica.watcher)
+    await trio.sleep(OUTAGE_PAUSE + 1.0)
+    two.here.store.latency("list", 0.5)
+    two.here.store.forget()
+    started = trio.current_time()
+    await two.here.names(prefix)
+    assert trio.current_time() == started
+    assert StoreRequest("list", prefix) not in two.here.store.requests
+
+
+async def test_names_of_a_space_that_may_not_be_looked_at_are_asked_for_again_and_again(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    """Each look fails, and says nothing of whether the store answers others."""
+    other = Host(two.memory, "other")
+    denied = Fault(before=errors.Denied(key="s/_", detail="no"))
+    other.store.plan = lambda asked, _: denied if asked.key == "s/_" else None
+    await nursery.start(other.replica.run)
+    await other.names("s/")
+    await two.memory.put("s/new", b"")
+    await trio.sleep(SOON)
+    assert "new" in await other.names("s/")
 
 
 async def test_own_changes_are_no_news(two: Two, autojump_clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from livememfs.memories.merging import Merging, merge
 from livememfs.memories.storing import remember, versions
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import NAME, Builtin
+from livememfs.recall.embed.model import OnnxModel
 from livememfs.recall.index.local import Index
 from livememfs.recall.likeness.alike import alike
 from livememfs.recall.service import Recall
@@ -66,6 +68,12 @@ class Host:
         return Memory.parse((await self.replica.read(key)).data, path=key, collection=collection, name=name)
 
 
+@cache
+def loaded() -> OnnxModel:
+    """The model, which takes as long to load as a test."""
+    return OnnxModel()
+
+
 class Bucket:
     """A bucket with a space."""
 
@@ -85,7 +93,7 @@ class Bucket:
         """A mount on a machine of this name."""
 
         async def builtin() -> Embedder:
-            return await trio.to_thread.run_sync(Builtin.load)
+            return Builtin(await trio.to_thread.run_sync(loaded))
 
         meta = Meta(SPACE, "a space", "me", self.clock.now())
         await self.memory.put(keys.meta_key(SPACE), meta.render())
@@ -112,70 +120,71 @@ def bucket(tmp_path: Path) -> Bucket:
     return Bucket(tmp_path)
 
 
-async def test_the_shoulder_that_becomes_precise_is_one_memory_and_what_it_was_can_be_read(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        first = await host.remember(f"---\nsubjects: [mickael, blessure]\n---\n{SHOULDER}")
-        await host.settled()
-        made = (await host.parsed(first)).created_at
-        second = await host.remember(f"---\nsubjects: [mickael, ski]\n---\n{PRECISE}")
-        await host.settled()
+@pytest.fixture
+async def host(bucket: Bucket) -> AsyncIterator[Host]:
+    async with bucket.host() as made:
+        yield made
 
-        (left,) = await host.memories()
 
-        old_id = first.rpartition("/")[2].removesuffix(".md")
-        assert left.content == PRECISE
-        assert left.subjects == ("mickael", "blessure", "ski")
-        assert left.created_at == made
-        assert left.links == (("updates", old_id),)
-        assert [old.memory.content for old in await versions(host.replica, SPACE, keys.MEMORIES, old_id)] == [SHOULDER]
-        assert await host.parsed(second) == left
-        assert host.merging.statistics().merged == 1
+async def test_the_shoulder_that_becomes_precise_is_one_memory_and_what_it_was_can_be_read(host: Host) -> None:
+    first = await host.remember(f"---\nsubjects: [mickael, blessure]\n---\n{SHOULDER}")
+    await host.settled()
+    made = (await host.parsed(first)).created_at
+    second = await host.remember(f"---\nsubjects: [mickael, ski]\n---\n{PRECISE}")
+    await host.settled()
+
+    (left,) = await host.memories()
+
+    old_id = first.rpartition("/")[2].removesuffix(".md")
+    assert left.content == PRECISE
+    assert left.subjects == ("mickael", "blessure", "ski")
+    assert left.created_at == made
+    assert left.links == (("updates", old_id),)
+    assert [old.memory.content for old in await versions(host.replica, SPACE, keys.MEMORIES, old_id)] == [SHOULDER]
+    assert await host.parsed(second) == left
+    assert host.merging.statistics().merged == 1
 
 
 @pytest.mark.parametrize(
     "moved", ["Non en fait David a déménagé à Toulouse", "David a déménagé à Toulouse", "David habite à Toulouse"]
 )
-async def test_david_who_moves_lives_in_one_place_and_is_still_a_brother(bucket: Bucket, moved: str) -> None:
-    async with bucket.host() as host:
-        for text in ("David est mon frère", "David habite à Ordizan", "David a un fils", moved):
-            await host.remember(text)
-            await host.settled()
-        assert [one.content for one in await host.memories()] == ["David est mon frère", "David a un fils", moved]
-
-
-async def test_several_at_once_are_compared_with_each_other(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        for text in (SHOULDER, "David est mon frère", PRECISE, SHOULDER, "David a un fils"):
-            await host.remember(text)
+async def test_david_who_moves_lives_in_one_place_and_is_still_a_brother(host: Host, moved: str) -> None:
+    for text in ("David est mon frère", "David habite à Ordizan", "David a un fils", moved):
+        await host.remember(text)
         await host.settled()
-        assert sorted(one.content for one in await host.memories()) == [
-            "David a un fils",
-            "David est mon frère",
-            SHOULDER,
-        ]
+    assert [one.content for one in await host.memories()] == ["David est mon frère", "David a un fils", moved]
 
 
-async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_contradicts(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        first = await host.remember("Kate moved to Madrid")
-        await host.settled()
-        second = await host.remember("Kate's boss moved to Madrid")
-        await host.settled()
-        await host.remember("The build needs Python 3.12")
-        await host.settled()
-        assert (await host.parsed(first)).links == ()
-        assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
-        figures = host.merging.statistics()
-        assert (figures.merged, figures.related) == (0, 1)
+async def test_several_at_once_are_compared_with_each_other(host: Host) -> None:
+    for text in (SHOULDER, "David est mon frère", PRECISE, SHOULDER, "David a un fils"):
+        await host.remember(text)
+    await host.settled()
+    assert sorted(one.content for one in await host.memories()) == [
+        "David a un fils",
+        "David est mon frère",
+        SHOULDER,
+    ]
 
 
-async def test_of_two_that_are_near_and_were_stored_together_the_newer_one_has_the_link(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        first = await host.remember("Kate moved to Madrid")
-        second = await host.remember("Kate's boss moved to Madrid")
-        await host.settled()
-        assert (await host.parsed(first)).links == ()
-        assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
+async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_contradicts(host: Host) -> None:
+    first = await host.remember("Kate moved to Madrid")
+    await host.settled()
+    second = await host.remember("Kate's boss moved to Madrid")
+    await host.settled()
+    await host.remember("The build needs Python 3.12")
+    await host.settled()
+    assert (await host.parsed(first)).links == ()
+    assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
+    figures = host.merging.statistics()
+    assert (figures.merged, figures.related) == (0, 1)
+
+
+async def test_of_two_that_are_near_and_were_stored_together_the_newer_one_has_the_link(host: Host) -> None:
+    first = await host.remember("Kate moved to Madrid")
+    second = await host.remember("Kate's boss moved to Madrid")
+    await host.settled()
+    assert (await host.parsed(first)).links == ()
+    assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
 
 
 async def test_two_that_are_as_alike_as_the_threshold_and_no_more_stay_two(bucket: Bucket) -> None:
@@ -193,27 +202,25 @@ async def test_two_that_are_as_alike_as_the_threshold_and_no_more_stay_two(bucke
         nursery.cancel_scope.cancel()
 
 
-async def test_what_is_in_another_collection_or_ended_is_left_alone(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        await host.remember("I can read the lobby")
-        await host.remember("I can read the lobby", keys.SELF)
-        await host.remember("---\nttl: 1h\n---\nMickael est malade")
-        await host.settled()
-        bucket.clock.advance(7_200)
-        await host.remember("Mickael est malade")
-        await host.settled()
-        assert host.merging.statistics().merged == 0
+async def test_what_is_in_another_collection_or_ended_is_left_alone(bucket: Bucket, host: Host) -> None:
+    await host.remember("I can read the lobby")
+    await host.remember("I can read the lobby", keys.SELF)
+    await host.remember("---\nttl: 1h\n---\nMickael est malade")
+    await host.settled()
+    bucket.clock.advance(7_200)
+    await host.remember("Mickael est malade")
+    await host.settled()
+    assert host.merging.statistics().merged == 0
 
 
-async def test_the_newer_one_says_how_long_it_lasts(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        await host.remember("---\nttl: 7d\n---\nMickael est malade")
-        await host.settled()
-        await host.remember("---\nttl: 30d\n---\nMickael est malade")
-        await host.settled()
-        (left,) = await host.memories()
-        assert left.expires_at is not None
-        assert (left.expires_at - left.updated_at) == timedelta(days=30)
+async def test_the_newer_one_says_how_long_it_lasts(host: Host) -> None:
+    await host.remember("---\nttl: 7d\n---\nMickael est malade")
+    await host.settled()
+    await host.remember("---\nttl: 30d\n---\nMickael est malade")
+    await host.settled()
+    (left,) = await host.memories()
+    assert left.expires_at is not None
+    assert (left.expires_at - left.updated_at) == timedelta(days=30)
 
 
 async def test_two_hosts_that_store_the_same_fact_at_once_end_with_one_memory(bucket: Bucket) -> None:
@@ -253,14 +260,13 @@ async def test_a_memory_that_was_written_while_nobody_was_there_is_compared_when
         assert [one.content for one in await host.memories()] == [PRECISE, "David est mon frère"]
 
 
-async def test_what_others_stored_long_ago_and_only_now_comes_to_light_is_left_to_them(bucket: Bucket) -> None:
-    async with bucket.host() as host:
-        for number in range(50):
-            old = f"{SPACE}/memories/20200101T000000_fact_{number:08x}.md"
-            host.merging.heard(Change(old, "put", "e", "remote"))
-        assert host.merging.statistics().waiting == 0
-        host.merging.heard(Change(f"{SPACE}/memories/20200101T000000_fact_00000000.md", "put", "e", "local"))
-        assert host.merging.statistics().waiting == 1
+async def test_what_others_stored_long_ago_and_only_now_comes_to_light_is_left_to_them(host: Host) -> None:
+    for number in range(50):
+        old = f"{SPACE}/memories/20200101T000000_fact_{number:08x}.md"
+        host.merging.heard(Change(old, "put", "e", "remote"))
+    assert host.merging.statistics().waiting == 0
+    host.merging.heard(Change(f"{SPACE}/memories/20200101T000000_fact_00000000.md", "put", "e", "local"))
+    assert host.merging.statistics().waiting == 1
 
 
 async def test_without_a_model_the_same_words_are_one_memory_and_nothing_else(bucket: Bucket) -> None:
@@ -274,51 +280,51 @@ async def test_without_a_model_the_same_words_are_one_memory_and_nothing_else(bu
         assert [one.content.strip() for one in await host.memories()] == ["david EST mon frere", SHOULDER, PRECISE]
 
 
-async def test_what_cannot_be_compared_now_is_compared_later(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_compared_now_is_compared_later(
+    bucket: Bucket, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.01)
     failed = trio.Event()
-    async with bucket.host() as host:
-        await host.remember(SHOULDER)
-        await host.settled()
-        read = host.replica.read
+    await host.remember(SHOULDER)
+    await host.settled()
+    read = host.replica.read
 
-        async def failing(key: str, *, fresh: bool = False) -> object:
-            if not failed.is_set() and keys.parse(key).kind == "memory":
-                failed.set()
-                raise Unreachable("reset", endpoint="the bucket")
-            return await read(key, fresh=fresh)
+    async def failing(key: str, *, fresh: bool = False) -> object:
+        if not failed.is_set() and keys.parse(key).kind == "memory":
+            failed.set()
+            raise Unreachable("reset", endpoint="the bucket")
+        return await read(key, fresh=fresh)
 
-        monkeypatch.setattr(host.replica, "read", failing)
-        await host.remember(PRECISE)
-        await failed.wait()
-        await host.settled()
-        assert [one.content for one in await host.memories()] == [PRECISE]
-        assert host.merging.statistics().last_error == ""
+    monkeypatch.setattr(host.replica, "read", failing)
+    await host.remember(PRECISE)
+    await failed.wait()
+    await host.settled()
+    assert [one.content for one in await host.memories()] == [PRECISE]
+    assert host.merging.statistics().last_error == ""
 
 
 async def test_a_memory_that_is_edited_while_it_is_compared_keeps_the_edit(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corrected = PRECISE.replace("10", "11")
-    async with bucket.host() as host:
-        first = await host.remember(SHOULDER)
-        await host.settled()
-        read, edited = host.replica.read, trio.Event()
-        second = ""
+    first = await host.remember(SHOULDER)
+    await host.settled()
+    read, edited = host.replica.read, trio.Event()
+    second = ""
 
-        async def editing(key: str, *, fresh: bool = False) -> object:
-            if key == first and not edited.is_set():
-                edited.set()
-                mine = await read(second)
-                data = mine.data.replace(PRECISE.encode(), corrected.encode())
-                host.replica.save(second, data, meta=mine.info.meta or {}, base=mine.info)
-            return await read(key, fresh=fresh)
+    async def editing(key: str, *, fresh: bool = False) -> object:
+        if key == first and not edited.is_set():
+            edited.set()
+            mine = await read(second)
+            data = mine.data.replace(PRECISE.encode(), corrected.encode())
+            host.replica.save(second, data, meta=mine.info.meta or {}, base=mine.info)
+        return await read(key, fresh=fresh)
 
-        second = await host.remember(PRECISE)
-        monkeypatch.setattr(host.replica, "read", editing)
-        await edited.wait()
-        await host.settled()
-        assert [one.content for one in await host.memories()] == [corrected]
+    second = await host.remember(PRECISE)
+    monkeypatch.setattr(host.replica, "read", editing)
+    await edited.wait()
+    await host.settled()
+    assert [one.content for one in await host.memories()] == [corrected]
 
 
 @asynccontextmanager

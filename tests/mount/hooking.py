@@ -38,6 +38,11 @@ def asking(llm: ScriptedLLM, *, idle: float = IDLE) -> dict[str, str]:
     return {**model, "LIVEMEMFS_OBSERVE_IDLE": str(idle)}
 
 
+def asking_by_words(llm: ScriptedLLM, *, idle: float = IDLE) -> dict[str, str]:
+    """The same of a mount that searches by words alone: each daemon that loads the model works longer than its test."""
+    return {**asking(llm, idle=idle), "LIVEMEMFS_EMBED_MODEL": "none"}
+
+
 def hook(space: Path, event: str, request: bytes | Mapping[str, Any]) -> subprocess.CompletedProcess[bytes]:
     """Run the command of a hook as an agent does: a shell, the JSON on its input."""
     return subprocess.run(

@@ -2,7 +2,7 @@
 
 A process that waits for a file system cannot be interrupted while the file system's daemon lives, so every daemon has a
 time limit from its first moment (`timeout`) and ends with the tests (`setpriv --pdeathsig`): no test can hang for long.
-Unless LIVEMEMFS_TEST_LONG=1 they are forked from one that has imported what they need (`readymade`).
+Unless LIVEMEMFS_TEST_LONG=1 they and our commands are forked from one that has imported what they need (`readymade`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +73,25 @@ def clean_environment(home: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         **more,
     }
+
+
+def livememfs(
+    line: str, *, env: dict[str, str], cwd: Path | str = "/", timeout: int = 100, status: int | None = 0
+) -> subprocess.CompletedProcess[str]:
+    """`sh` for a line of our own command, in a process that is forked ready-made."""
+    if LONG:
+        command = f"timeout -k 5 {LIMIT} {' '.join(ALONE)} {sys.executable} -m livememfs {line}"
+        return sh(command, cwd=cwd, env=env, timeout=timeout, status=status)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as complaints:
+        process = readymade.Process(shlex.split(line), env, timeout, output.fileno(), complaints.fileno(), cwd=str(cwd))
+        ended = process.wait(timeout + 5)
+        output.seek(0)
+        complaints.seek(0)
+        done = subprocess.CompletedProcess(line, ended, output.read(), complaints.read())
+    assert status is None or ended == status, (
+        f"`livememfs {line}` ended with {ended}, not {status}\n{done.stdout}{done.stderr}"
+    )
+    return done
 
 
 def mounted_at(path: Path) -> bool:
@@ -161,7 +182,8 @@ class Mount:
         arguments = ["mount", "-f", *self.options, str(self.path)]
         alike = not self.before and self.environment["PYTHONPATH"] == str(ROOT)
         if alike and not LONG:
-            return readymade.Process(arguments, self.environment, self.limit, stderr, ready)
+            with open(os.devnull, "wb") as nothing:
+                return readymade.Process(arguments, self.environment, self.limit, nothing.fileno(), stderr, ready)
         limited = ["timeout", "-k", "5", str(self.limit), *ALONE, *self.before]
         return subprocess.Popen(
             [*limited, sys.executable, "-m", "livememfs", *arguments, "--ready-fd", str(ready)],

@@ -1,10 +1,11 @@
-"""Daemons that are forked ready-made: what a mount imports takes longer than what it does, so it is imported once.
+"""Daemons and commands that are forked ready-made: they import for longer than they work, so it is done once.
 
 Run as a program this forks a process for each request on its standard input, a socket. A request is a JSON object with
-`arguments` of the command, `environment` and `limit`, and three descriptors: the daemon's standard error, the one it
-says its readiness on, and one that is told the process's pid and later its exit status, a line each.
+`arguments` of the command, `environment`, `cwd` and `limit`, and these descriptors: standard output, standard error,
+for a daemon the one on which it says that it is ready, and one that is told the process's pid and later its exit
+status, a line each.
 
-`Process` is the tests' side of it. LIVEMEMFS_TEST_LONG=1 has `machine` start every daemon as a command instead.
+`Process` is the tests' side of it. LIVEMEMFS_TEST_LONG=1 has `machine` start everything as a command instead.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -61,15 +63,15 @@ def serve() -> None:
             os.close(teller)
             os.close(pidfd)
         if requests in ready:
-            message, descriptors, _, _ = socket.recv_fds(requests, LARGEST, 3)
+            message, descriptors, _, _ = socket.recv_fds(requests, LARGEST, 4)
             if not message:
                 return
             pid = os.fork()
             if pid == 0:
-                _become(json.loads(message), *descriptors)
-            stderr, readiness, teller = descriptors
-            os.close(stderr)
-            os.close(readiness)
+                _become(json.loads(message), descriptors)
+            *used, teller = descriptors
+            for descriptor in used:
+                os.close(descriptor)
             told[os.pidfd_open(pid)] = (pid, teller)
             _tell(teller, pid)
 
@@ -79,22 +81,26 @@ def _tell(teller: int, number: int) -> None:
         os.write(teller, f"{number}\n".encode())
 
 
-def _become(request: dict[str, Any], stderr: int, readiness: int, teller: int) -> None:
+def _become(request: dict[str, Any], descriptors: list[int]) -> None:
     """What a new process would be like: nothing of the server's is left but its modules. Ends as the command does."""
     from livememfs.cli.main import main
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     signal.alarm(request["limit"])
     os.setpgid(0, 0)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor, place in ((nothing, 0), (nothing, 1), (stderr, 2)):
+    stdout, stderr, *readiness, _ = descriptors
+    for place, descriptor in enumerate((os.open(os.devnull, os.O_RDWR), stdout, stderr)):
         os.dup2(descriptor, place)
-    os.closerange(3, readiness)
-    os.closerange(readiness + 1, 4_096)
+    kept = readiness[0] if readiness else 4_096
+    os.closerange(3, kept)
+    os.closerange(kept + 1, 4_096)
+    os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
-    main([*request["arguments"][:1], "--ready-fd", str(readiness), *request["arguments"][1:]])
+    tempfile.tempdir = None
+    command, *options = request["arguments"]
+    main([command, *(word for number in readiness for word in ("--ready-fd", str(number))), *options])
 
 
 # --- the tests' side -------------------------------------------------------------------------------------------------
@@ -119,12 +125,17 @@ def serving() -> Iterator[None]:
 
 
 class Process:
-    """A daemon that was forked, as far as tests need what `subprocess.Popen` has."""
+    """What was forked, as far as tests need what `subprocess.Popen` has.
 
-    def __init__(self, arguments: list[str], environment: dict[str, str], limit: int, stderr: int, ready: int) -> None:
+    :streams: descriptors of standard output and error, and of a daemon the one on which it says that it is ready
+    """
+
+    def __init__(
+        self, arguments: list[str], environment: dict[str, str], limit: int, *streams: int, cwd: str = "/"
+    ) -> None:
         self._told, teller = os.pipe()
-        request = {"arguments": arguments, "environment": environment, "limit": limit}
-        socket.send_fds(SERVERS[-1], [json.dumps(request).encode()], [stderr, ready, teller])
+        request = {"arguments": arguments, "environment": environment, "limit": limit, "cwd": cwd}
+        socket.send_fds(SERVERS[-1], [json.dumps(request).encode()], [*streams, teller])
         os.close(teller)
         self.args = arguments
         self.returncode: int | None = None

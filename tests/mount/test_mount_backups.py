@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cloud import Bucket
-from machine import Mount, sh
+from machine import Mount, livememfs, sh
 from test_mount_watch import until
 
 PYTHON = f"{sys.executable} -c"
@@ -26,8 +26,7 @@ def stamp(folder_mounted: Mount, folder: Path) -> str:
     (folder / "project/bank/more/deep.md").write_text("deep\n")
     sh("echo 'We chose S3.' > live/decision", cwd=project)
     folder_mounted.uploaded()
-    command = f"{sys.executable} -m livememfs backup create project"
-    sh(command, env=folder_mounted.environment, timeout=60)
+    livememfs("backup create project", env=folder_mounted.environment)
     sh("for i in $(seq 40); do [ -e _backups ] && exit 0; sleep 0.1; done; exit 1", cwd=folder_mounted.path)
     [name] = os.listdir(folder_mounted / "_backups/project")
     return name
@@ -102,8 +101,7 @@ def test_what_is_restored_shows_on_the_mount(folder_mounted: Mount, folder: Path
     sh(f"rm live/{note}; echo later > live/todo", cwd=project)
     folder_mounted.uploaded()
 
-    command = f"{sys.executable} -m livememfs backup restore project {stamp} --replace"
-    sh(command, env=folder_mounted.environment, timeout=60)
+    livememfs(f"backup restore project {stamp} --replace", env=folder_mounted.environment)
 
     sh(
         f"for i in $(seq 60); do [ \"$(ls live)\" = '{note}' ] && exit 0; sleep 0.1; done; ls live; exit 1",
@@ -129,13 +127,12 @@ def test_a_backup_on_s3_brings_back_bytes_and_metadata(mounted: Mount, bucket: B
     mounted.uploaded()
     [note] = [key for key in bucket.keys("project/live/") if not key.endswith(".keep")]
     before = state(bucket)
-    livememfs = f"{sys.executable} -m livememfs backup"
 
-    sh(f"{livememfs} create project", env=mounted.environment, timeout=60)
+    livememfs("backup create project", env=mounted.environment)
     bucket.put("project/bank/progress.md", "spoilt")
     bucket.put("project/bank/new.md", "new")
     bucket.delete(note)
-    sh(f"{livememfs} restore project latest --replace", env=mounted.environment, timeout=60)
+    livememfs("backup restore project latest --replace", env=mounted.environment)
 
     assert state(bucket) == before
     marks = [bucket.meta(key).get("livememfs-backup") for key in bucket.keys("_backups/") if key.endswith("_meta.json")]

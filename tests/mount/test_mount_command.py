@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import machine
 import pytest
 from cloud import Bucket
 from machine import Mount, StartMount, clean_environment, detach, mounted_at, sh
@@ -30,12 +31,19 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def livememfs(tmp_path: Path, home: Path) -> Iterator[Run]:
-    """`livememfs("status", env={...}, status=1)`: run a command; every mount below `tmp_path` is gone at the end."""
+    """`livememfs("status", env={...}, status=1)`: run a command; every mount below `tmp_path` is gone at the end.
+
+    `forked=False` starts an interpreter for it, as a user does.
+    """
     home.mkdir()
 
-    def run(line: str, *, env: dict[str, str] | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        line: str, *, env: dict[str, str] | None = None, status: int = 0, forked: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         store = {} if env and "S3_BUCKET_NAME" in env else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
         environment = clean_environment(home, **store, **(env or {}))
+        if forked:
+            return machine.livememfs(line, cwd=tmp_path, env=environment, status=status)
         command = f"{LIMITED} {sys.executable} -m livememfs {line}"
         return sh(command, cwd=tmp_path, env=environment, status=status, timeout=100)
 
@@ -59,12 +67,12 @@ def test_mount_returns_when_the_mount_is_usable_and_umount_when_all_is_saved(
 ) -> None:
     (tmp_path / "mnt").mkdir()
 
-    told = livememfs("mount mnt").stdout
+    told = livememfs("mount mnt", forked=False).stdout
     assert "livememfs umount" in told
     assert "ls " in told
     sh("mkdir project && echo 'We chose S3.' > project/live/decision-store.md", cwd=tmp_path / "mnt")
-    assert "mounted" in livememfs("status mnt").stdout
-    told = livememfs("umount mnt").stdout
+    assert "mounted" in livememfs("status mnt", forked=False).stdout
+    told = livememfs("umount mnt", forked=False).stdout
 
     assert f"everything is in folder {tmp_path}/store" in told
     assert not mounted_at(tmp_path / "mnt")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from cloud import Bucket
-from machine import Mount, StartMount, sh
+from machine import Mount, StartMount, clean_environment, livememfs, sh
 
 from livememfs.testing.llm import ScriptedLLM, digest_reply, remembered
 
@@ -94,8 +93,7 @@ def test_a_mount_digests_by_itself_what_was_missed_before_it_began(start_mount: 
 def test_the_command_asks_the_daemon_of_a_mount(alpha: Mount, llm: ScriptedLLM) -> None:
     llm.add(digest_reply(remembered("David is the brother of Mickael", 1), skipped={2: "an ailment"}))
 
-    command = f"{sys.executable} -m livememfs digest alpha --mountpoint {alpha.path} --wait"
-    ended = sh(command, cwd=Path(__file__).resolve().parents[2])
+    ended = livememfs(f"digest alpha --mountpoint {alpha.path} --wait", env=clean_environment(Path("/tmp")))
 
     assert ended.stdout.startswith("alpha: 2 notes read, 1 memory stored, 0 left, ")
     assert last_line((alpha / "alpha/.digest").read_text())["memories_stored"] == 1

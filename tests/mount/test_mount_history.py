@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import filecmp
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from cloud import Bucket
-from machine import Mount, sh
+from machine import Mount, livememfs, sh
 
-LIVEMEMFS = f"{sys.executable} -m livememfs"
 TOUCH = "touch .consolidate && cat .consolidate.wait"
 
 
@@ -86,7 +84,7 @@ def test_an_undo_by_the_command_shows_on_the_mount(
     mounted: Mount, bucket: Bucket, banks: list[tuple[Path, list[str]]]
 ) -> None:
     project = mounted / "project"
-    said = sh(f"{LIVEMEMFS} undo project", env=mounted.environment, timeout=60).stdout
+    said = livememfs("undo project", env=mounted.environment).stdout
 
     assert "as it was before run 2" in said
     sh("for i in $(seq 60); do ls live | grep -q . && exit 0; sleep 0.1; done; exit 1", cwd=project)
@@ -100,4 +98,4 @@ def test_an_undo_by_the_command_shows_on_the_mount(
 
     sh(TOUCH, cwd=project)
     assert "number 2" in sh("cat bank/*.md", cwd=project).stdout
-    assert sh(f"{LIVEMEMFS} history project", env=mounted.environment).stdout.count("applied") == 3
+    assert livememfs("history project", env=mounted.environment).stdout.count("applied") == 3

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from cloud import Bucket
-from hooking import answered, asking, hook, metered, settled, told, used
+from hooking import answered, asking_by_words, hook, metered, settled, told, used
 from machine import SPACE, Mount, StartMount, detach
 from test_mount_outage import Proxy, behind, proxy
 from test_mount_watch import until
@@ -111,7 +111,7 @@ def in_bucket(bucket: Bucket) -> Read:
 def test_killed_before_anybody_observes_every_event_is_observed_once(start_mount: StartMount, folder: Path) -> None:
     """The hooks have been answered, and nothing else has happened."""
     with ScriptedLLM(responder=metered) as llm:
-        settings = {"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=LATER)}
+        settings = {"LIVEMEMFS_STORE": str(folder), **asking_by_words(llm, idle=LATER)}
         dying = Dying(start_mount(settings), llm)
         (dying.mount / SPACE).mkdir()
         dying.mount.uploaded()
@@ -138,7 +138,7 @@ def test_killed_while_a_model_thinks_every_event_is_observed_once(start_mount: S
         return Scripted(metered(request).text, hold=holding[0])
 
     with ScriptedLLM(responder=responder) as llm:
-        dying = Dying(start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=AT_ONCE)}), llm)
+        dying = Dying(start_mount({"LIVEMEMFS_STORE": str(folder), **asking_by_words(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
         for number in range(KILLS):
             dying.work()
@@ -182,7 +182,7 @@ def kill_after_replies(
 def test_killed_right_after_a_reply_every_event_is_observed_once(start_mount: StartMount, folder: Path) -> None:
     """At moments from the request until the bucket has what came of it, and a little later."""
     with ScriptedLLM(responder=metered) as llm:
-        dying = Dying(start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=AT_ONCE)}), llm)
+        dying = Dying(start_mount({"LIVEMEMFS_STORE": str(folder), **asking_by_words(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
         kill_after_replies(dying, KILLS + 1, STEP)
         dying.finish()
@@ -195,7 +195,7 @@ def test_hooks_that_run_while_the_daemon_dies_are_silent_and_what_they_were_answ
 ) -> None:
     """A hook that was answered counts; one that was not may, and then once."""
     with ScriptedLLM(responder=metered) as llm:
-        mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=AT_ONCE)})
+        mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking_by_words(llm, idle=AT_ONCE)})
         space, ended = mount / SPACE, threading.Event()
         space.mkdir()
 
@@ -241,7 +241,7 @@ def test_killed_with_nothing_uploaded_every_event_is_observed_once(
         return metered(request)
 
     with ScriptedLLM(responder=responder) as llm:
-        dying = Dying(start_mount({**behind(proxy, bucket), **asking(llm, idle=AT_ONCE)}), llm)
+        dying = Dying(start_mount({**behind(proxy, bucket), **asking_by_words(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
         for number in range(KILLS):
             dying.work()
@@ -281,7 +281,7 @@ def test_killed_in_the_middle_of_uploads_every_event_is_observed_once(
         proxy.order("slowdown?fraction=0")
 
     with ScriptedLLM(responder=metered) as llm:
-        dying = Dying(start_mount({**behind(proxy, bucket), **asking(llm, idle=AT_ONCE)}), llm)
+        dying = Dying(start_mount({**behind(proxy, bucket), **asking_by_words(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
         dying.mount.uploaded()
         kill_after_replies(dying, KILLS - 1, SLOW_STEP, before=lambda: proxy.order(trouble), after=calm)

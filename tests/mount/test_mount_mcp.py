@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 from cloud import Bucket, Cloud
-from machine import SPACE, Mount, StartMount, clean_environment, sh
+from machine import SPACE, Mount, StartMount, clean_environment, livememfs, sh
 from mcp_client import FACT, NOTES, RULES, everything, over_http, over_stdio, write
 
 # Under trio, the SDK's client leaves generators of its HTTP library to the garbage collector.
@@ -64,7 +64,7 @@ async def test_every_tool_over_standard_input_in_the_order_of_a_spaces_life(buck
 
 async def test_every_tool_over_http_in_the_order_of_a_spaces_life(bucket: Bucket, tmp_path: Path) -> None:
     env = environment(tmp_path / "home", bucket)
-    made = sh(f"{sys.executable} -m livememfs token create me --permissions admin --json", env=env)
+    made = livememfs("token create me --permissions admin --json", env=env)
 
     async with listening(env) as url, over_http(url, json.loads(made.stdout)["token"]) as client:
         await everything(client)
@@ -90,8 +90,8 @@ async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
 
 
 async def test_a_token_limits_an_agent_that_shares_a_mount(mounted: Mount) -> None:
-    make = f"{sys.executable} -m livememfs token create reader --permissions read --space {SPACE} --json"
-    secret = json.loads(sh(make, env=mounted.environment).stdout)["token"]
+    make = f"token create reader --permissions read --space {SPACE} --json"
+    secret = json.loads(livememfs(make, env=mounted.environment).stdout)["token"]
     sh("mkdir other", cwd=mounted.path)
     path = str(mounted / SPACE)
 
@@ -107,10 +107,9 @@ async def test_a_token_limits_an_agent_that_shares_a_mount(mounted: Mount) -> No
 
 
 def test_an_agent_whose_mount_is_not_there_is_told_so(tmp_path: Path, mounted: Mount) -> None:
-    command = f"{sys.executable} -m livememfs mcp --space"
-    done = sh(f"{command} {tmp_path}/nowhere/project", env=mounted.environment, status=1)
+    done = livememfs(f"mcp --space {tmp_path}/nowhere/project", env=mounted.environment, status=1)
     assert "nothing is mounted on" in done.stderr
-    done = sh(f"{command} {mounted.path}/nothing", env=mounted.environment, status=1)
+    done = livememfs(f"mcp --space {mounted.path}/nothing", env=mounted.environment, status=1)
     assert "there is no nothing" in done.stderr
     assert done.stdout == ""  # it belongs to the protocol
 
@@ -164,7 +163,7 @@ async def test_a_bucket_written_by_the_tools_is_like_one_written_through_a_mount
     assert "Toulouse" in sh("cat 'search/Where does David live?.md'", cwd=mount / SPACE).stdout
     sh("touch .consolidate && cat .consolidate.wait", cwd=mount / SPACE)
     mount.uploaded()
-    sh(f"{sys.executable} -m livememfs backup create {SPACE}", env=mount.environment)
+    livememfs(f"backup create {SPACE}", env=mount.environment)
     mount.stop()
 
     tools, mounted = seen(by_tools), seen(by_mount)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from machine import Mount, StartMount, sh
+from machine import Mount, StartMount, livememfs, sh
 
 from livememfs.text.own import HEAD
 
@@ -98,7 +98,7 @@ def test_files_that_were_damaged_between_two_mounts_are_made_anew(asked: Mount, 
 
     assert FOUND in answer(asked)
     asked.stop()
-    assert "no fault" in sh("livememfs index verify", env=asked.environment).stdout
+    assert "no fault" in livememfs("index verify", env=asked.environment).stdout
 
 
 # --- damage under a mount -----------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_kills_while_a_space_is_indexed_leave_an_index_that_is_whole(
         time.sleep(0.05 + 0.15 * kill)  # the moment is what is being tried
         mount.kill()
         sh(f"fusermount3 -uz '{mount.path}'", status=None)
-        told = json.loads(sh("livememfs index verify --json", env=mount.environment).stdout)
+        told = json.loads(livememfs("index verify --json", env=mount.environment).stdout)
         assert told["problems"] == []
     mount.start()
     until = time.monotonic() + 30
@@ -230,10 +230,8 @@ def test_a_strange_question_has_a_page_and_costs_nothing_else(shared: Mount, que
     "question", ["x" * 10_000, "word " * 2_000, "a:b " * 2_500, "é" * 5_000, '"a" ' * 2_500, "-a " * 3_000]
 )
 def test_a_question_of_ten_kilobytes_is_answered_from_the_command_line(shared: Mount, question: str) -> None:
-    sh(
-        f"livememfs search --json -- '{question}'",
-        env={**shared.environment, "XDG_CACHE_HOME": str(shared.path.parent / "c")},
-    )
+    cache = str(shared.path.parent / "c")
+    livememfs(f"search --json -- '{question}'", env={**shared.environment, "XDG_CACHE_HOME": cache})
 
 
 @pytest.fixture(scope="module")

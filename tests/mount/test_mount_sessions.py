@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hooking import SETTLED_WITHIN, asking, llm, observations, settled, told
+from hooking import SETTLED_WITHIN, asking_by_words, llm, observations, settled, told
 from machine import SPACE, Mount, StartMount, sh
 from recorded import CREDENTIALS, SECRETS
 from test_mount_hooks import everything, have
@@ -25,7 +25,7 @@ EDIT = {"tool": "Edit", "input": {"file_path": "/p/src/a.py"}, "output": "done",
 @pytest.fixture
 def observed(start_mount: StartMount, folder: Path, llm: ScriptedLLM) -> Mount:
     """A mount whose agents are observed, with one space."""
-    mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=IDLE)})
+    mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking_by_words(llm, idle=IDLE)})
     (mount / SPACE).mkdir()
     return mount
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import trio
 from cloud import Bucket
-from machine import SPACE, Mount, StartMount, detach, mounted_at, sh
+from machine import SPACE, Mount, StartMount, detach, livememfs, mounted_at, sh
 from mcp_client import over_stdio
 
 CLI = f"{sys.executable} -m livememfs"
@@ -34,7 +34,7 @@ def whole(mounted: Mount) -> Mount:
     sh("mkdir other && echo 'of other' > other/live/decision.md", cwd=mounted.path)
     sh("echo 'of project' > live/decision.md && mkdir plain && echo x > plain/file", cwd=mounted / SPACE)
     mounted.uploaded()
-    sh(f"{CLI} backup create {SPACE}", env=mounted.environment)
+    livememfs(f"backup create {SPACE}", env=mounted.environment)
     return mounted
 
 
@@ -45,7 +45,7 @@ def token(whole: Mount) -> MakeToken:
 
     def make(permissions: str, *spaces: str) -> str:
         of = " ".join(f"--space {space}" for space in spaces)
-        done = sh(f"{CLI} token create {next(names)} --permissions {permissions} {of} --json", env=whole.environment)
+        done = livememfs(f"token create {next(names)} --permissions {permissions} {of} --json", env=whole.environment)
         secret: str = json.loads(done.stdout)["token"]
         return secret
 
@@ -213,7 +213,7 @@ def test_a_token_that_is_taken_away_closes_the_mount(whole: Mount, limited: Call
     mount.expect_log("the token is good no more")
     opened = os.open(mount / SPACE / "plain/file", os.O_WRONLY | os.O_APPEND)
     try:
-        sh(f"{CLI} token revoke token-0", env=whole.environment)
+        livememfs("token revoke token-0", env=whole.environment)
         deadline = time.monotonic() + AGAIN * 2 + 5
         while time.monotonic() < deadline and _is_open(mount.path):
             time.sleep(0.1)
@@ -259,7 +259,7 @@ def test_the_secret_is_in_no_argument_of_the_daemon(whole: Mount, token: MakeTok
     env = {**whole.environment, "LIVEMEMFS_CACHE": str(tmp_path / "third-cache")}
     try:
         sh(f"timeout 60 {CLI} mount {place} --token {secret}", env=env, timeout=70)
-        pid = json.loads(sh(f"{CLI} status {place} --json", env=env).stdout)
+        pid = json.loads(livememfs(f"status {place} --json", env=env).stdout)
         seen = [
             path.read_bytes()
             for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -271,7 +271,7 @@ def test_the_secret_is_in_no_argument_of_the_daemon(whole: Mount, token: MakeTok
         with pytest.raises(OSError):  # noqa: PT011 - it is limited all the same
             (place / SPACE / "live/x.md").write_text("x")
     finally:
-        sh(f"{CLI} umount {place}", env=env, status=None)
+        livememfs(f"umount {place}", env=env, status=None)
 
 
 def test_the_secret_does_not_stay_in_the_arguments_of_a_server(whole: Mount, token: MakeToken) -> None:

@@ -6,6 +6,8 @@ The clock jumps whenever everybody waits; while the endpoint is asked, somebody 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from inspect import Signature, signature
 from typing import Any, TypeVar
 from unittest.mock import patch
 
@@ -28,7 +30,8 @@ from livememfs.records.session import Session, Summary
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.llm import ScriptedLLM
+from livememfs.testing.llm import Responder, ScriptedLLM
+from livememfs.testing.observer import observing
 from livememfs.testing.store import Fault, FaultyStore
 
 T = TypeVar("T")
@@ -82,6 +85,8 @@ class World:
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store, folder=folder, now_ns=lambda: int(self.clock.now().timestamp() * 1e9))
         self.model = Unhurried(llm, timeout) if llm is not None else None
+        self.llm = llm
+        self.requests = llm.requests if llm is not None else []
         self.errors: list[LiveMemError] = []
         self.redacted: list[tuple[str, ...]] = []
         self.observer = Observer(
@@ -98,6 +103,11 @@ class World:
     async def start(self) -> None:
         await self.nursery.start(self.replica.run)
         self.nursery.start_soon(self.observer.run)
+
+    def answer_with(self, responder: Responder) -> None:
+        """Have the model answer so from now on."""
+        assert self.llm is not None
+        self.llm._responder = responder
 
     def away(self, is_away: bool) -> None:
         """Have the bucket unreachable, or there again."""
@@ -160,6 +170,35 @@ def run(main: Callable[[World], Awaitable[None]], llm: ScriptedLLM | None = None
         world.replica.close()
 
     in_virtual_time(whole)
+
+
+def with_model(
+    *answers: Any, responder: Responder = observing, **settings: Any
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A test in a world of its own whose model gives these answers first, and then those of `responder`."""
+
+    def of(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        def whole(**given: Any) -> None:
+            first = list(answers)
+            with ScriptedLLM(responder=lambda request: first.pop(0) if first else responder(request)) as llm:
+                run(partial(test, **given), llm, **settings)
+
+        return _named_as(test, whole)
+
+    return of
+
+
+def without_model(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A test in a world of its own that has no model."""
+    return lambda test: _named_as(test, lambda **given: run(partial(test, **given), **settings))
+
+
+def _named_as(test: Callable[..., Any], whole: Callable[..., None]) -> Callable[..., None]:
+    """What pytest calls: with the name of the test, and its parameters without the world."""
+    _, *parameters = signature(test).parameters.values()
+    whole = wraps(test)(whole)
+    whole.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which `signature` looks for
+    return whole
 
 
 def in_virtual_time(main: Callable[..., Awaitable[T]], *arguments: Any) -> T:

@@ -70,11 +70,15 @@ class World:
         return repr([self.database.rows(f"SELECT * FROM {name}") for name in names])
 
 
+@pytest.fixture
+async def world() -> World:
+    return World()
+
+
 # --- ids ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_tool_has_the_agents_own_id_and_the_fields_it_was_told_with() -> None:
-    world = World()
+async def test_a_tool_has_the_agents_own_id_and_the_fields_it_was_told_with(world: World) -> None:
     said = {"agent": "claude", "subagent": "a1", "project": "/p", "tool": "Edit", "input": {"x": 1}, "output": ["y"]}
 
     await world.take(id="toolu_1", **said)
@@ -82,8 +86,7 @@ async def test_a_tool_has_the_agents_own_id_and_the_fields_it_was_told_with() ->
     assert world.events() == [Event("toolu_1", SESSION, "tool", START.replace(second=1), tokens=8, **said)]
 
 
-async def test_the_same_event_twice_is_one() -> None:
-    world = World()
+async def test_the_same_event_twice_is_one(world: World) -> None:
     for said in (
         {"id": "toolu_1", "tool": "Edit", "input": {"a": 1}},
         {"tool": "Edit", "input": {"b": 1}, "output": "x"},
@@ -99,8 +102,7 @@ async def test_the_same_event_twice_is_one() -> None:
 
 
 @pytest.mark.parametrize("other", [{"input": {"b": 2}}, {"output": "y"}, {"tool": "Write"}, {"id": "toolu_2"}])
-async def test_a_tool_without_an_id_is_known_by_what_it_was_given_and_gave(other: dict[str, Any]) -> None:
-    world = World()
+async def test_a_tool_without_an_id_is_known_by_what_it_was_given_and_gave(world: World, other: dict[str, Any]) -> None:
     first = {"tool": "Edit", "input": {"b": 1}, "output": "x"}
 
     await world.take(**first)
@@ -110,9 +112,7 @@ async def test_a_tool_without_an_id_is_known_by_what_it_was_given_and_gave(other
 
 
 @pytest.mark.parametrize("meanwhile", [{"kind": "tool", "tool": "Edit"}, {"kind": "stop"}, {"kind": "start"}])
-async def test_the_same_prompt_later_in_a_session_is_another(meanwhile: dict[str, Any]) -> None:
-    world = World()
-
+async def test_the_same_prompt_later_in_a_session_is_another(world: World, meanwhile: dict[str, Any]) -> None:
     await world.take("prompt", text="Go on")
     await world.take("prompt", text="Go on")
     await world.take(**meanwhile)
@@ -122,9 +122,7 @@ async def test_the_same_prompt_later_in_a_session_is_another(meanwhile: dict[str
     assert [row[1] for row in world.rows()].count("prompt") == 2
 
 
-async def test_each_stop_after_something_new_is_another() -> None:
-    world = World()
-
+async def test_each_stop_after_something_new_is_another(world: World) -> None:
     await world.take("stop")
     await world.take("stop")
     await world.take("prompt", text="Go on")
@@ -133,8 +131,7 @@ async def test_each_stop_after_something_new_is_another() -> None:
     assert [row[1] for row in world.rows()] == ["stop", "prompt", "stop"]
 
 
-async def test_the_same_command_run_again_is_another_event_and_told_twice_it_is_one() -> None:
-    world = World()
+async def test_the_same_command_run_again_is_another_event_and_told_twice_it_is_one(world: World) -> None:
     run = {"tool": "Shell", "input": {"command": "npm test"}, "output": "4 passed"}
 
     for _ in range(4):
@@ -147,9 +144,7 @@ async def test_the_same_command_run_again_is_another_event_and_told_twice_it_is_
     assert len(world.events()) == 4 + 3
 
 
-async def test_what_an_agent_said_as_it_stopped_is_an_event_of_its_own_and_told_twice_it_is_one() -> None:
-    world = World()
-
+async def test_what_an_agent_said_as_it_stopped_is_an_event_of_its_own_and_told_twice_it_is_one(world: World) -> None:
     for _ in range(2):
         await world.take("stop", text="We decide for Postgres")
     await world.take("prompt", text="Sure?")
@@ -159,9 +154,7 @@ async def test_what_an_agent_said_as_it_stopped_is_an_event_of_its_own_and_told_
     assert world.events()[0].text == "We decide for Postgres"
 
 
-async def test_a_prompt_is_kept_without_what_the_program_wrote_and_a_command_of_it_is_none() -> None:
-    world = World()
-
+async def test_a_prompt_is_kept_without_what_the_program_wrote_and_a_command_of_it_is_none(world: World) -> None:
     said = await world.take("prompt", text="Mend it<system-reminder>the date</system-reminder>")
     other = await world.take("prompt", text="/clear")
 
@@ -169,17 +162,13 @@ async def test_a_prompt_is_kept_without_what_the_program_wrote_and_a_command_of_
     assert (said.skipped, other.skipped) == ("", NOTIFICATION)
 
 
-async def test_what_a_reminder_hides_does_not_close_what_is_private() -> None:
-    world = World()
-
+async def test_what_a_reminder_hides_does_not_close_what_is_private(world: World) -> None:
     await world.take("prompt", text="<system-reminder><private></system-reminder>hun" + "ter2 </private> a")
 
     assert "hun" + "ter2" not in world.everything()
 
 
-async def test_sessions_have_ids_of_their_own() -> None:
-    world = World()
-
+async def test_sessions_have_ids_of_their_own(world: World) -> None:
     for session in ("s-1", "s-2"):
         await world.take(session=session, id="toolu_1", tool="Edit")
 
@@ -234,17 +223,13 @@ async def test_no_credential_of_any_kind_gets_into_the_local_state(kind: str) ->
     assert world.redacted
 
 
-async def test_a_private_block_that_shortening_would_cut_is_gone_before() -> None:
-    world = World()
-
+async def test_a_private_block_that_shortening_would_cut_is_gone_before(world: World) -> None:
     await world.take(tool="X", output="x" * 9_000 + "<private>" + "secret " * 2_000 + "</private>" + "y" * 9_000)
 
     assert "secret" not in world.everything()
 
 
-async def test_what_is_not_private_is_not_told_of() -> None:
-    world = World()
-
+async def test_what_is_not_private_is_not_told_of(world: World) -> None:
     await world.take("prompt", text="a private matter, and a password")
 
     assert (world.redacted, world.events()[0].text) == ([], "a private matter, and a password")
@@ -253,8 +238,7 @@ async def test_what_is_not_private_is_not_told_of() -> None:
 # --- our own words -----------------------------------------------------------------------------------------------
 
 
-async def test_context_that_we_gave_is_left_out_of_every_text() -> None:
-    world = World()
+async def test_context_that_we_gave_is_left_out_of_every_text(world: World) -> None:
     block = fenced("- what was known")
 
     await world.take("prompt", text=f"{block}Mend it")
@@ -278,9 +262,7 @@ async def test_a_tool_that_only_looks_at_the_mount_is_not_captured(name: str, pa
     assert [row[3] for row in world.rows()] == [ONLY_OURS if ours else ""]
 
 
-async def test_without_a_mount_nothing_lies_in_it() -> None:
-    world = World()
-
+async def test_without_a_mount_nothing_lies_in_it(world: World) -> None:
     await world.take(tool="Read", input={"file_path": "/m/alpha/context.md"})
 
     assert len(world.events()) == 1
@@ -326,18 +308,14 @@ async def test_when_observing_is_off_tools_are_counted_and_the_rest_is_kept() ->
     assert [row[3] for row in world.rows()] == ["", "", OFF, ""]
 
 
-async def test_what_is_only_counted_is_counted_each_time() -> None:
-    world = World()
-
+async def test_what_is_only_counted_is_counted_each_time(world: World) -> None:
     for _ in range(3):
         await world.take(skipped=NOT_OBSERVED)
 
     assert world.inbox.statistics().skipped == {NOT_OBSERVED: 3}
 
 
-async def test_an_angle_bracket_does_not_make_a_notification() -> None:
-    world = World()
-
+async def test_an_angle_bracket_does_not_make_a_notification(world: World) -> None:
     await world.take("prompt", text="<task> is a tag, what does it do? See <task-notification>")
 
     assert len(world.events()) == 1
@@ -347,9 +325,7 @@ async def test_an_angle_bracket_does_not_make_a_notification() -> None:
 
 
 @pytest.mark.parametrize("output", ["word " * 1_000_000, {"stdout": "word " * 1_000_000}, ["word " * 20] * 50_000])
-async def test_a_huge_output_is_shortened_and_its_cost_is_that_of_the_whole(output: Any) -> None:
-    world = World()
-
+async def test_a_huge_output_is_shortened_and_its_cost_is_that_of_the_whole(world: World, output: Any) -> None:
     await world.take(tool="Bash", input={"command": "yes"}, output=output)
 
     (event,) = world.events()
@@ -383,10 +359,8 @@ async def test_what_is_large_is_cleaned_in_a_thread(monkeypatch: pytest.MonkeyPa
         {"tool": "X\ud83d", "project": "/p/\udcff", "agent": "\udcff", "subagent": "\udcff"},
     ],
 )
-async def test_half_a_character_costs_no_event_and_nothing_of_it_is_kept(said: dict[str, Any]) -> None:
+async def test_half_a_character_costs_no_event_and_nothing_of_it_is_kept(world: World, said: dict[str, Any]) -> None:
     """JSON can spell what neither a database nor a bucket can store: another character takes its place."""
-    world = World()
-
     await world.take(**said)
 
     (event,) = world.events()

@@ -58,16 +58,13 @@ async def three(world: World) -> None:
         await world.tool(number)
 
 
-def observed_once(memory: MemoryStore) -> Main:
-    async def main(world: World) -> None:
-        await trio.sleep(5)
-        await world.settled()
-        found = [event for one in await world.observations() for event in one.events]
-        assert sorted(found) == ["t0", "t1", "t2"]
-        prompts = (await world.bucket())[keys.session_key("alpha", "s-1", keys.PROMPTS)]
-        assert prompts.count(PROMPT.encode()) == 1
-
-    return main
+async def observed_once(world: World) -> None:
+    await trio.sleep(5)
+    await world.settled()
+    observed = [event for one in await world.observations() for event in one.events]
+    assert sorted(observed) == ["t0", "t1", "t2"]
+    prompts = (await world.bucket())[keys.session_key("alpha", "s-1", keys.PROMPTS)]
+    assert prompts.count(PROMPT.encode()) == 1
 
 
 async def parked(world: World) -> list[str]:
@@ -77,14 +74,14 @@ async def parked(world: World) -> list[str]:
 def test_after_a_clean_end_the_local_state_may_go_and_nothing_is_lost(tmp_path: Path) -> None:
     memory = bucket()
     mount(memory, tmp_path / "one", three, waits=True)
-    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", observed_once)
 
 
 def test_the_same_local_state_goes_on_and_leaves_nothing_behind(tmp_path: Path) -> None:
     memory = bucket()
 
     async def again(world: World) -> None:
-        await observed_once(memory)(world)
+        await observed_once(world)
         assert await parked(world) == []
 
     mount(memory, tmp_path, three, waits=True)
@@ -96,11 +93,11 @@ def test_what_another_local_state_has_taken_is_not_observed_by_the_first(tmp_pat
     memory = bucket()
 
     async def nothing(world: World) -> None:
-        await observed_once(memory)(world)
+        await observed_once(world)
         assert world.events().skipped == {ELSEWHERE: 4}
 
     mount(memory, tmp_path / "one", three, waits=True)
-    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", observed_once)
     mount(memory, tmp_path / "one", nothing)
 
 
@@ -124,7 +121,7 @@ def test_while_the_bucket_is_away_the_next_mount_asks_until_it_is_back(tmp_path:
         await trio.sleep(100)
         world.away(False)
         await trio.sleep(100)
-        await observed_once(memory)(world)
+        await observed_once(world)
 
     mount(memory, tmp_path / "one", three, waits=True)
     mount(memory, tmp_path / "another", away)
@@ -183,7 +180,7 @@ def test_events_of_a_newer_version_are_taken_up(tmp_path: Path) -> None:
 
     mount(memory, tmp_path / "one", three, waits=True)
     trio.run(change, memory, newer)
-    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", observed_once)
 
 
 def test_a_line_that_cannot_be_read_stays_in_the_bucket_and_the_others_are_taken_up_once(
@@ -193,9 +190,9 @@ def test_a_line_that_cannot_be_read_stays_in_the_bucket_and_the_others_are_taken
     memory = bucket()
     mount(memory, tmp_path / "one", three, waits=True)
     trio.run(change, memory, lambda data: b"what\n" + data)
-    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", observed_once)
     mount(memory, tmp_path / "another", look_at_what)
-    mount(memory, tmp_path / "third", observed_once(memory))
+    mount(memory, tmp_path / "third", observed_once)
     mount(memory, tmp_path / "third", look_at_what)
 
 
@@ -210,7 +207,7 @@ def test_a_removal_whose_answer_is_lost_costs_no_event(tmp_path: Path) -> None:
         )
         await trio.sleep(60)
         assert not faults
-        await observed_once(memory)(world)
+        await observed_once(world)
 
     mount(memory, tmp_path, three, waits=True)
     mount(memory, tmp_path, lost)
@@ -229,7 +226,7 @@ def test_another_object_that_cannot_be_had_costs_none_of_our_own_events(tmp_path
         )
         await trio.sleep(60)
         assert not faults
-        await observed_once(memory)(world)
+        await observed_once(world)
 
     mount(memory, tmp_path, three, waits=True)
     trio.run(memory.put, f"{keys.parked_prefix()}desk-ffffffff.ndjson", b"")
@@ -250,7 +247,7 @@ def test_what_was_captured_since_is_not_taken_for_what_another_state_has(tmp_pat
         assert [one.events for one in await world.observations() if "t7" in one.events]
 
     mount(memory, tmp_path / "one", three, waits=True)
-    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", observed_once)
     mount(memory, tmp_path / "one", captured)
 
 

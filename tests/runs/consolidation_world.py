@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import trio
 import virtual
@@ -17,13 +18,13 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
 from livememfs.records.space import Meta
-from livememfs.runs.options import ConsolidationSettings, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunKind, RunOptions, RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import RunResult
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.llm import ScriptedLLM
+from livememfs.testing.llm import LLMRequest, Responder, Scripted, ScriptedLLM
 from livememfs.testing.store import FaultyStore
 
 SPACE = "alpha"
@@ -39,6 +40,13 @@ class World:
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store)
         self.written = 0
+
+    @classmethod
+    async def seeded(cls, **given: Any) -> Self:
+        """A bucket whose space was made by `seed`."""
+        world = cls()
+        await world.seed(**given)
+        return world
 
     async def seed(
         self,
@@ -124,34 +132,79 @@ class _Chat(OpenAIChat):
 
 
 @asynccontextmanager
-async def asking(
-    world: World, llm: ScriptedLLM, *, timeout: float = 30.0, **settings: Any
-) -> AsyncIterator[Consolidations]:
-    """Consolidations that ask `llm`."""
+async def asking(world: World, llm: ScriptedLLM, *, timeout: float = 30.0, **settings: Any) -> AsyncIterator[RunQueue]:
+    """A queue of runs that ask `llm`."""
     model = _Chat(llm, timeout)
     try:
         async with trio.open_nursery() as nursery:
-            yield Consolidations(world.replica, world.clock, model, ConsolidationSettings(**settings), nursery=nursery)
+            yield RunQueue(world.replica, world.clock, model, RunSettings(**settings), nursery=nursery)
             nursery.cancel_scope.cancel()
     finally:
         await model.aclose()
 
 
 @asynccontextmanager
-async def filing(world: World, **settings: Any) -> AsyncIterator[Consolidations]:
-    """Consolidations without a model."""
+async def filing(world: World, **settings: Any) -> AsyncIterator[RunQueue]:
+    """A queue of runs without a model."""
     async with trio.open_nursery() as nursery:
-        yield Consolidations(world.replica, world.clock, None, ConsolidationSettings(**settings), nursery=nursery)
+        yield RunQueue(world.replica, world.clock, None, RunSettings(**settings), nursery=nursery)
         nursery.cancel_scope.cancel()
 
 
-async def run(world: World, *answers: Any, options: Mapping[str, Any] | None = None, **settings: Any) -> RunResult:
-    """One run with these answers."""
-    with ScriptedLLM(*answers) as llm:
-        async with asking(world, llm, **settings) as consolidations:
-            return await consolidations.run_once(SPACE, RunOptions.from_json(dict(options or {})))
+@asynccontextmanager
+async def answering(
+    world: World, *answers: Any, responder: Responder | None = None, **settings: Any
+) -> AsyncIterator[tuple[RunQueue, ScriptedLLM]]:
+    """A queue of runs, and the model with these answers that they ask."""
+    with ScriptedLLM(*answers, responder=responder) as llm:
+        async with asking(world, llm, **settings) as runs:
+            yield runs, llm
+
+
+async def ask(
+    world: World,
+    *answers: Any,
+    options: Mapping[str, Any] | None = None,
+    kind: RunKind = "consolidation",
+    responder: Responder | None = None,
+    **settings: Any,
+) -> tuple[RunResult, list[LLMRequest]]:
+    """One run with these answers; its result, and the requests that it made."""
+    async with answering(world, *answers, responder=responder, **settings) as (runs, llm):
+        result = await runs.run_once(SPACE, RunOptions.from_json(dict(options or {}), kind=kind))
+    return result, llm.requests
+
+
+async def run(world: World, *answers: Any, **given: Any) -> RunResult:
+    """The result of `ask` alone."""
+    return (await ask(world, *answers, **given))[0]
 
 
 async def until_asked(llm: ScriptedLLM, count: int = 1) -> None:
     """Wait until `count` requests have arrived at the endpoint."""
     await trio.to_thread.run_sync(llm.wait_for_requests, count)
+
+
+async def begun(runs: RunQueue, llm: ScriptedLLM, options: RunOptions | None = None) -> int:
+    """The ticket of a run that has asked the model."""
+    ticket = runs.touch(SPACE, options)
+    await until_asked(llm, len(llm.requests) + 1)
+    return ticket
+
+
+@asynccontextmanager
+async def thinking(
+    world: World, reply: Mapping[str, Any], kind: RunKind = "consolidation"
+) -> AsyncIterator[dict[str, Any]]:
+    """A run whose model gives its reply at the end of the block. What is yielded gets the result then."""
+    result: dict[str, Any] = {}
+    async with answering(world, Scripted(json.dumps(reply), hold=True)) as (runs, llm):
+        ticket = await begun(runs, llm, RunOptions(kind=kind))
+        yield result
+        llm.release()
+        result |= await result_of(runs, ticket, kind=kind)
+
+
+async def result_of(runs: RunQueue, ticket: int, space: str = SPACE, kind: RunKind = "consolidation") -> dict[str, Any]:
+    """How a run ended, when it has."""
+    return [value async for value in runs.wait(space, ticket, kind)][-1]

@@ -5,17 +5,16 @@ The model is a real HTTP endpoint that always gives the same reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import trio
-import virtual
 from consolidation_world import SPACE, World, asking
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Fault, FaultyStore, StoreRequest
@@ -74,10 +73,6 @@ class Process:
     async def recover(self) -> None:
         """What a mount does first."""
         async with trio.open_nursery() as nursery:
-            made = Consolidations(self.world.replica, self.world.clock, None, nursery=nursery)
+            made = RunQueue(self.world.replica, self.world.clock, None, nursery=nursery)
             await made.recover([SPACE])
             nursery.cancel_scope.cancel()
-
-
-def started(main: Callable[[], Any]) -> Any:
-    return virtual.run(main)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from consolidation_world import SPACE, World, asking, filing
+from consolidation_world import SPACE, World, ask, filing
 
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.runs.options import RunOptions
 from livememfs.runs.result import RunResult
-from livememfs.testing.llm import LLMRequest, ScriptedLLM
+from livememfs.testing.llm import LLMRequest
 
 DIGEST = RunOptions(kind="digest")
 
 
-async def digest(
-    world: World, *answers: Any, options: Mapping[str, Any] | None = None, **settings: Any
-) -> tuple[RunResult, list[LLMRequest]]:
-    """One digest with these answers; its result and what was asked."""
-    with ScriptedLLM(*answers) as llm:
-        async with asking(world, llm, **settings) as runs:
-            result = await runs.run_once(SPACE, RunOptions.from_json(dict(options or {}), kind="digest"))
-        return result, llm.requests
+async def digest(world: World, *answers: Any, **given: Any) -> tuple[RunResult, list[LLMRequest]]:
+    """One digest with these answers; its result, and the requests that it made."""
+    return await ask(world, *answers, kind="digest", **given)
 
 
 async def digest_without_model(world: World) -> RunResult:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
-import pytest
 import trio
 from consolidation_world import SPACE, World
 
@@ -16,8 +13,8 @@ from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.schedule import DigestSchedule, Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book
-from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import Metrics, RunResult
 from livememfs.runs.schedule.scheduler import Scheduler
 from livememfs.testing.clock import ManualClock
@@ -64,8 +61,8 @@ class Host:
         self.store = FaultyStore(world.memory)
         now_ns = lambda: int(world.clock.now().timestamp() * 1_000_000_000)  # noqa: E731 - one line, used once
         self.replica = Replica(self.store, now_ns=now_ns)
-        settings = ConsolidationSettings()
-        self.consolidations = Consolidations(self.replica, world.clock, None, settings, nursery=nursery, host=name)
+        settings = RunSettings()
+        self.consolidations = RunQueue(self.replica, world.clock, None, settings, nursery=nursery, host=name)
         runs = self.consolidations
 
         class _Runs:
@@ -167,21 +164,3 @@ class Town:
     async def book(self) -> Book:
         """What the bucket remembers."""
         return Book.parse(await self.world.get(keys.schedule_key()), self.clock.now())
-
-
-@asynccontextmanager
-async def town() -> AsyncIterator[Town]:
-    """Days pass here, and nothing is kept on a disk: twice a second would be most of what such a test does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("livememfs.cache.replica.PERSIST_SECONDS", 3_600.0)
-        async with _town() as made:
-            yield made
-
-
-@asynccontextmanager
-async def _town() -> AsyncIterator[Town]:
-    async with trio.open_nursery() as nursery:
-        made = Town(nursery)
-        await made.world.seed()
-        yield made
-        nursery.cancel_scope.cancel()

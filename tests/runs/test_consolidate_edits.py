@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import quicktok
-from consolidation_world import SPACE, World, asking, run
+from consolidation_world import SPACE, World, answering, ask, run
 from tongues import CHINESE
 
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.runs import batches
-from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import LLMRequest, Scripted, consolidation_reply
 
 PUBLISHED = quicktok.get_encoding("o200k_base")
 PLAN = (
@@ -37,9 +37,7 @@ def edit(op: str, *heading: str, content: Any = "- new", **extra: Any) -> dict[s
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank={**BANK, **LONG})
-    return world
+    return await World.seeded(notes=2, bank={**BANK, **LONG})
 
 
 BAD: dict[str, tuple[Any, str]] = {
@@ -88,15 +86,13 @@ BAD: dict[str, tuple[Any, str]] = {
 async def test_an_edit_that_cannot_be_made_changes_nothing(name: str, world: World) -> None:
     answer, reason = BAD[name]
     before = await world.bucket()
-    with ScriptedLLM(answer, answer) as llm:
-        async with asking(world, llm, unsourced="refuse") as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, answer, answer, unsourced="refuse")
 
-    assert (result.state, len(llm.requests)) == ("error", 2)
+    assert (result.state, len(requests)) == ("error", 2)
     assert re.search(reason, result.reason), result.reason
     assert await world.bucket() == before
     assert await world.ledger() == []
-    told = json.loads(llm.requests[1].text.partition("as one JSON string:\n\n")[2].partition("\n")[0])
+    told = json.loads(requests[1].text.partition("as one JSON string:\n\n")[2].partition("\n")[0])
     assert re.search(reason, told), "the model is told what was wrong"
 
 
@@ -198,11 +194,9 @@ async def test_a_note_that_gives_orders_goes_out_as_data_and_what_it_brings_abou
     await world.note(order)
     obeyed = edits(edit("delete", "Long", content=None, deep=True), name="long.md")
     before = await world.bucket()
-    with ScriptedLLM(obeyed, obeyed) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, obeyed, obeyed)
 
-    assert [note["text"] for note in llm.requests[0].section("Notes")][-1] == order
+    assert [note["text"] for note in requests[0].section("Notes")][-1] == order
     assert result.state == "error"
     assert await world.bucket() == before
 
@@ -224,19 +218,16 @@ ANIMALS = {
 
 @pytest.fixture
 async def zoo() -> World:
-    world = World()
-    await world.seed(bank=BANK)
+    world = await World.seeded(bank=BANK)
     await world.note("The giraffe sleeps standing at night.")
     await world.note("Elephants remember everything they ever heard.")
     return world
 
 
 async def test_a_reply_without_an_account_is_asked_for_one_and_then_judged_by_words(zoo: World) -> None:
-    with ScriptedLLM(ANIMALS, ANIMALS) as llm:
-        async with asking(zoo, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(zoo, ANIMALS, ANIMALS)
 
-    assert llm.requests[1].section("Your first answer") == 'the key "coverage" is missing'
+    assert requests[1].section("Your first answer") == 'the key "coverage" is missing'
     assert (result.state, result.metrics.notes_processed) == ("partial", 1)
     assert "does not say what became of the notes" in result.metrics.warnings[0]
     assert [b"Elephants" in await zoo.get(key) for key in await zoo.live()] == [True]
@@ -303,17 +294,14 @@ def filed(request: LLMRequest) -> dict[str, Any]:
 
 
 async def test_notes_that_do_not_fit_one_request_are_several_in_one_transaction() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(40):
         await world.note(f"note-{number} " + "word " * 200)
-    with ScriptedLLM(responder=filed) as llm:
-        async with asking(world, llm, context_window=8_000) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=filed, context_window=8_000)
 
     assert result.state == "ok"
     assert (result.metrics.notes_processed, await world.live()) == (40, [])
-    assert result.metrics.llm_calls == len(llm.requests) > 2
+    assert result.metrics.llm_calls == len(requests) > 2
     text = (await world.bank())["log.md"]
     assert [text.count(f"note-{number} ") for number in range(40)] == [1] * 40
     [entry] = await world.ledger()
@@ -322,15 +310,12 @@ async def test_notes_that_do_not_fit_one_request_are_several_in_one_transaction(
 
 
 async def test_of_several_requests_the_last_one_that_fails_takes_all_back() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(40):
         await world.note(f"note-{number} " + "word " * 200)
     before = await world.bucket()
     answers = iter([filed, filed, lambda _: "no", lambda _: "no"])
-    with ScriptedLLM(responder=lambda request: next(answers)(request)) as llm:
-        async with asking(world, llm, context_window=8_000) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result = await run(world, responder=lambda request: next(answers)(request), context_window=8_000)
 
     assert result.state == "error"
     assert await world.bucket() == before
@@ -344,16 +329,13 @@ def counted(request: LLMRequest) -> dict[str, Any]:
 
 @pytest.mark.parametrize("window", [8_000, 16_000])
 async def test_notes_in_chinese_are_cut_into_requests_that_fit_a_model(window: int) -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(200):
         await world.note(f"{number}：{CHINESE[number % len(CHINESE)]}")
-    with ScriptedLLM(responder=counted) as llm:
-        async with asking(world, llm, context_window=window) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=counted, context_window=window)
 
     assert (result.state, result.reason, await world.live()) == ("ok", "", [])
-    for request in llm.requests:
+    for request in requests:
         assert PUBLISHED.count(request.text) + request.body["max_tokens"] <= window
 
 
@@ -363,43 +345,35 @@ async def test_a_request_that_the_endpoint_finds_too_long_is_cut_in_two(world: W
             return Scripted("maximum context length is 5", status=400)
         return filed(request)
 
-    with ScriptedLLM(responder=strict) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=strict)
 
-    assert (result.state, len(llm.requests)) == ("ok", 3)
+    assert (result.state, len(requests)) == ("ok", 3)
     assert await world.live() == []
 
 
 async def test_a_note_that_fits_no_request_stays_and_is_named(world: World) -> None:
     await world.note("word " * 40_000)
-    with ScriptedLLM(responder=filed) as llm:
-        async with asking(world, llm, context_window=20_000) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result = await run(world, responder=filed, context_window=20_000)
 
     assert (result.state, result.metrics.notes_processed, len(await world.live())) == ("partial", 2, 1)
 
 
 async def test_a_bank_that_leaves_no_room_is_said_so_before_any_call(world: World) -> None:
     before = await world.bucket()
-    with ScriptedLLM(responder=filed) as llm:
-        async with asking(world, llm, context_window=batches.MARGIN * 2) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=filed, context_window=batches.MARGIN * 2)
 
-    assert (result.state, llm.requests) == ("error", [])
+    assert (result.state, requests) == ("error", [])
     assert "context window" in result.reason
     assert await world.bucket() == before
 
 
 async def test_of_600_notes_500_are_taken_and_the_rest_by_the_next_run() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     for number in range(600):
         await world.note(f"note-{number}")
-    with ScriptedLLM(responder=filed) as llm:
-        async with asking(world, llm) as consolidations:
-            first = (await consolidations.run_once(SPACE)).metrics
-            second = (await consolidations.run_once(SPACE)).metrics
+    async with answering(world, responder=filed) as (consolidations, _):
+        first = (await consolidations.run_once(SPACE)).metrics
+        second = (await consolidations.run_once(SPACE)).metrics
 
     assert (first.notes_processed, first.notes_remaining) == (500, 100)
     assert (second.notes_processed, second.notes_remaining) == (100, 0)

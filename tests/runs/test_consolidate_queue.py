@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import trio
-from consolidation_world import SPACE, World, asking, filing, until_asked
+from consolidation_world import SPACE, World, answering, begun, filing, result_of, until_asked
 
 from livememfs.errors import BadRequest, RunCancelled
 from livememfs.records import keys
 from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
-from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
+from livememfs.runs.queue import RunQueue
+from livememfs.testing.llm import Scripted, consolidation_reply
 
 REPLY = consolidation_reply({"progress.md": "# Progress\n\nnew\n"})
 HELD = Scripted(json.dumps(REPLY), hold=True)
@@ -22,51 +22,41 @@ DRY = RunOptions(dry_run=True)
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
-    return world
-
-
-async def result_of(consolidations: Consolidations, ticket: int, space: str = SPACE) -> dict[str, Any]:
-    return [value async for value in consolidations.wait(space, ticket)][-1]
+    return await World.seeded(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
 
 
 # --- coalescing ---------------------------------------------------------------------------------------------------
 
 
 async def test_requests_that_wait_share_one_run(world: World) -> None:
-    with ScriptedLLM(REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            tickets = {consolidations.touch(SPACE) for _ in range(5)}
-            assert consolidations.status(SPACE)["state"] == "queued"
-            await result_of(consolidations, *tickets)
+    async with answering(world, REPLY) as (consolidations, llm):
+        tickets = {consolidations.touch(SPACE) for _ in range(5)}
+        assert consolidations.status(SPACE)["state"] == "queued"
+        await result_of(consolidations, *tickets)
 
     assert len(tickets) == len(llm.requests) == 1
     assert consolidations.statistics().joined == 4
 
 
 async def test_requests_during_a_run_share_one_run_after_it(world: World) -> None:
-    with ScriptedLLM(HELD, REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            first = consolidations.touch(SPACE)
-            await until_asked(llm)
-            await world.note("late")
-            later = {consolidations.touch(SPACE) for _ in range(3)}
-            llm.release()
-            assert (await result_of(consolidations, first))["notes_processed"] == 2
-            assert (await result_of(consolidations, *later))["notes_processed"] == 1
+    async with answering(world, HELD, REPLY) as (consolidations, llm):
+        first = await begun(consolidations, llm)
+        await world.note("late")
+        later = {consolidations.touch(SPACE) for _ in range(3)}
+        llm.release()
+        assert (await result_of(consolidations, first))["notes_processed"] == 2
+        assert (await result_of(consolidations, *later))["notes_processed"] == 1
 
     assert len(llm.requests) == 2
     assert await world.live() == []
 
 
 async def test_requests_with_other_options_get_a_run_of_their_own(world: World) -> None:
-    with ScriptedLLM(REPLY, REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            tickets = [consolidations.touch(SPACE, options) for options in (DRY, None, DRY, RunOptions())]
-            assert tickets == [1, 2, 1, 2]
-            assert (await result_of(consolidations, 1))["dry_run"] is True
-            assert (await result_of(consolidations, 2))["dry_run"] is False
+    async with answering(world, REPLY, REPLY) as (consolidations, _):
+        tickets = [consolidations.touch(SPACE, options) for options in (DRY, None, DRY, RunOptions())]
+        assert tickets == [1, 2, 1, 2]
+        assert (await result_of(consolidations, 1))["dry_run"] is True
+        assert (await result_of(consolidations, 2))["dry_run"] is False
 
 
 async def test_runs_of_one_space_never_overlap_and_those_of_two_do(world: World) -> None:
@@ -74,33 +64,30 @@ async def test_runs_of_one_space_never_overlap_and_those_of_two_do(world: World)
     other.memory, other.store, other.replica = world.memory, world.store, world.replica
     await world.put("beta/_meta.json", (await world.get(keys.meta_key(SPACE))).replace(b"alpha", b"beta"))
     await world.put("beta/live/20260101T000000_a_todo_00000000.md", "x")
-    with ScriptedLLM(HELD, HELD, REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            consolidations.touch(SPACE)
-            consolidations.touch("beta")
-            await until_asked(llm, 2)
-            await world.note("late")
-            again = consolidations.touch(SPACE)
-            await trio.testing.wait_all_tasks_blocked()
-            assert len(llm.requests) == 2
-            assert consolidations.statistics().running == 2
-            llm.release()
-            assert (await result_of(consolidations, again))["state"] == "ok"
+    async with answering(world, HELD, HELD, REPLY) as (consolidations, llm):
+        consolidations.touch(SPACE)
+        consolidations.touch("beta")
+        await until_asked(llm, 2)
+        await world.note("late")
+        again = consolidations.touch(SPACE)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(llm.requests) == 2
+        assert consolidations.statistics().running == 2
+        llm.release()
+        assert (await result_of(consolidations, again))["state"] == "ok"
 
 
 async def test_a_request_after_the_last_run_starts_a_new_one(world: World) -> None:
-    with ScriptedLLM(REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            assert (await consolidations.run_once(SPACE)).metrics.notes_processed == 2
-            assert (await consolidations.run_once(SPACE)).message == "No new notes to consolidate"
-            assert consolidations.latest(SPACE) == 2
+    async with answering(world, REPLY) as (consolidations, _):
+        assert (await consolidations.run_once(SPACE)).metrics.notes_processed == 2
+        assert (await consolidations.run_once(SPACE)).message == "No new notes to consolidate"
+        assert consolidations.latest(SPACE) == 2
 
 
 async def test_a_failed_run_does_not_stop_the_next(world: World) -> None:
-    with ScriptedLLM(Scripted("oops", status=500), REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            assert (await consolidations.run_once(SPACE)).state == "error"
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    async with answering(world, Scripted("oops", status=500), REPLY) as (consolidations, _):
+        assert (await consolidations.run_once(SPACE)).state == "error"
+        assert (await consolidations.run_once(SPACE)).state == "ok"
 
     figures = consolidations.statistics()
     assert (figures.ok, figures.error, figures.running, figures.queued) == (1, 1, 0, 0)
@@ -113,20 +100,19 @@ async def test_waiting_tells_each_change_at_once_and_something_every_second(
     world: World, mock_clock: trio.testing.MockClock
 ) -> None:
     values: list[dict[str, Any]] = []
-    with ScriptedLLM("not JSON", HELD) as llm:
-        async with asking(world, llm, timeout=600) as consolidations, trio.open_nursery() as nursery:
-            ticket = consolidations.touch(SPACE)
+    async with answering(world, "not JSON", HELD, timeout=600) as (consolidations, llm), trio.open_nursery() as nursery:
+        ticket = consolidations.touch(SPACE)
 
-            @nursery.start_soon
-            async def _() -> None:
-                values.extend([value async for value in consolidations.wait(SPACE, ticket)])
+        @nursery.start_soon
+        async def _() -> None:
+            values.extend([value async for value in consolidations.wait(SPACE, ticket)])
 
-            await until_asked(llm, 2)
-            for _ in range(3):
-                await trio.testing.wait_all_tasks_blocked()
-                mock_clock.jump(1)
+        await until_asked(llm, 2)
+        for _ in range(3):
             await trio.testing.wait_all_tasks_blocked()
-            llm.release()
+            mock_clock.jump(1)
+        await trio.testing.wait_all_tasks_blocked()
+        llm.release()
 
     *progress, end = [value for value in values if value["state"] != "queued"]
     assert [(value["phase"], value["elapsed_seconds"]) for value in progress] == [
@@ -146,13 +132,12 @@ async def test_waiting_tells_each_change_at_once_and_something_every_second(
 
 
 async def test_the_last_value_of_waiting_is_the_result_and_status_repeats_it(world: World) -> None:
-    with ScriptedLLM(REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            last = await result_of(consolidations, consolidations.touch(SPACE))
+    async with answering(world, REPLY) as (consolidations, _):
+        last = await result_of(consolidations, consolidations.touch(SPACE))
 
-            assert last == consolidations.status(SPACE)
-            assert (last["space"], last["run"], last["state"], last["notes_processed"]) == (SPACE, 1, "ok", 2)
-            assert [value async for value in consolidations.wait(SPACE)] == [last]
+        assert last == consolidations.status(SPACE)
+        assert (last["space"], last["run"], last["state"], last["notes_processed"]) == (SPACE, 1, "ok", 2)
+        assert [value async for value in consolidations.wait(SPACE)] == [last]
 
 
 async def test_waiting_where_nothing_was_ever_asked_for_ends_at_once(world: World) -> None:
@@ -163,24 +148,22 @@ async def test_waiting_where_nothing_was_ever_asked_for_ends_at_once(world: Worl
 
 
 async def test_the_result_of_an_old_ticket_is_its_own_not_the_latest(world: World) -> None:
-    with ScriptedLLM(Scripted("oops", status=500), REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            for _ in range(2):
-                await consolidations.run_once(SPACE)
+    async with answering(world, Scripted("oops", status=500), REPLY) as (consolidations, _):
+        for _ in range(2):
+            await consolidations.run_once(SPACE)
 
-            assert (await result_of(consolidations, 1))["state"] == "error"
-            assert (await result_of(consolidations, 2))["state"] == "ok"
+        assert (await result_of(consolidations, 1))["state"] == "error"
+        assert (await result_of(consolidations, 2))["state"] == "ok"
 
 
 async def test_the_status_of_a_run_shows_what_it_is_doing_and_how_the_last_one_ended(world: World) -> None:
-    with ScriptedLLM(Scripted("oops", status=500), HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            await consolidations.run_once(SPACE)
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm, 2)
-            status = consolidations.status(SPACE)
-            llm.release()
-            await result_of(consolidations, ticket)
+    async with answering(world, Scripted("oops", status=500), HELD) as (consolidations, llm):
+        await consolidations.run_once(SPACE)
+        ticket = consolidations.touch(SPACE)
+        await until_asked(llm, 2)
+        status = consolidations.status(SPACE)
+        llm.release()
+        await result_of(consolidations, ticket)
 
     assert (status["state"], status["phase"], status["notes"], status["run"]) == ("running", "asking", 2, 2)
     assert status["last"]["state"] == "error"
@@ -189,17 +172,16 @@ async def test_the_status_of_a_run_shows_what_it_is_doing_and_how_the_last_one_e
 
 async def test_many_waiters_see_the_same_end(world: World) -> None:
     ends: list[dict[str, Any]] = []
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations, trio.open_nursery() as nursery:
-            ticket = consolidations.touch(SPACE)
+    async with answering(world, HELD) as (consolidations, llm), trio.open_nursery() as nursery:
+        ticket = consolidations.touch(SPACE)
 
-            async def wait() -> None:
-                ends.append(await result_of(consolidations, ticket))
+        async def wait() -> None:
+            ends.append(await result_of(consolidations, ticket))
 
-            for _ in range(5):
-                nursery.start_soon(wait)
-            await until_asked(llm)
-            llm.release()
+        for _ in range(5):
+            nursery.start_soon(wait)
+        await until_asked(llm)
+        llm.release()
 
     assert len(ends) == 5
     assert all(end == ends[0] for end in ends)
@@ -210,27 +192,24 @@ async def test_many_waiters_see_the_same_end(world: World) -> None:
 
 async def test_a_run_that_asks_the_model_can_be_cancelled_and_changes_nothing(world: World) -> None:
     before = await world.bucket()
-    with ScriptedLLM(HELD, REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            assert consolidations.touch(SPACE, RunOptions(cancel=True)) == ticket
-            end = await result_of(consolidations, ticket)
-            assert await world.bucket() == before
-            llm.release()
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    async with answering(world, HELD, REPLY) as (consolidations, llm):
+        ticket = await begun(consolidations, llm)
+        assert consolidations.touch(SPACE, RunOptions(cancel=True)) == ticket
+        end = await result_of(consolidations, ticket)
+        assert await world.bucket() == before
+        llm.release()
+        assert (await consolidations.run_once(SPACE)).state == "ok"
 
     assert (end["state"], end["reason"], end["notes_remaining"]) == ("error", "the run was cancelled", 2)
 
 
 async def test_cancelling_drops_what_waits_too(world: World) -> None:
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            tickets = [consolidations.touch(SPACE)]
-            await until_asked(llm)
-            tickets += [consolidations.touch(SPACE), consolidations.touch(SPACE, DRY)]
-            assert consolidations.cancel(SPACE)
-            ends = [await result_of(consolidations, ticket) for ticket in tickets]
+    async with answering(world, HELD) as (consolidations, llm):
+        tickets = [consolidations.touch(SPACE)]
+        await until_asked(llm)
+        tickets += [consolidations.touch(SPACE), consolidations.touch(SPACE, DRY)]
+        assert consolidations.cancel(SPACE)
+        ends = [await result_of(consolidations, ticket) for ticket in tickets]
 
     assert [end["state"] for end in ends] == ["error"] * 3
     assert len(llm.requests) == 1
@@ -257,13 +236,12 @@ async def test_cancelling_where_nothing_runs_is_no_error(world: World) -> None:
 
 async def test_whoever_gives_up_waiting_for_a_run_of_their_own_cancels_it(world: World) -> None:
     before = await world.bucket()
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(consolidations.run_once, SPACE)
-                await until_asked(llm)
-                nursery.cancel_scope.cancel()
-            assert (await result_of(consolidations, 1))["reason"] == "the run was cancelled"
+    async with answering(world, HELD) as (consolidations, llm):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(consolidations.run_once, SPACE)
+            await until_asked(llm)
+            nursery.cancel_scope.cancel()
+        assert (await result_of(consolidations, 1))["reason"] == "the run was cancelled"
 
     assert await world.bucket() == before
 
@@ -273,14 +251,12 @@ async def test_whoever_gives_up_waiting_for_a_run_of_their_own_cancels_it(world:
 
 async def test_draining_cancels_a_run_that_waits_for_the_model(world: World) -> None:
     before = await world.bucket()
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            await consolidations.drain()
-            assert (await result_of(consolidations, ticket))["state"] == "error"
-            late = consolidations.touch(SPACE)
-            assert (await result_of(consolidations, late))["reason"] == "the run was cancelled"
+    async with answering(world, HELD) as (consolidations, llm):
+        ticket = await begun(consolidations, llm)
+        await consolidations.drain()
+        assert (await result_of(consolidations, ticket))["state"] == "error"
+        late = consolidations.touch(SPACE)
+        assert (await result_of(consolidations, late))["reason"] == "the run was cancelled"
 
     assert len(llm.requests) == 1
     assert await world.bucket() == before
@@ -317,7 +293,7 @@ async def test_a_crash_of_the_rest_of_the_daemon_does_not_tear_a_run_that_writes
 ) -> None:
     world.store.latency("put", 5.0)
     async with trio.open_nursery() as nursery:
-        consolidations = Consolidations(world.replica, world.clock, None, nursery=nursery)
+        consolidations = RunQueue(world.replica, world.clock, None, nursery=nursery)
         consolidations.touch(SPACE)
         while consolidations.status(SPACE).get("phase") != "writing":
             await trio.sleep(0.5)
@@ -328,10 +304,8 @@ async def test_a_crash_of_the_rest_of_the_daemon_does_not_tear_a_run_that_writes
 
 
 async def test_a_run_that_dies_with_its_nursery_is_told_to_be_cancelled(world: World) -> None:
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
+    async with answering(world, HELD) as (consolidations, llm):
+        ticket = await begun(consolidations, llm)
 
     assert (await result_of(consolidations, ticket))["reason"] == str(RunCancelled())
 
@@ -340,8 +314,7 @@ async def test_a_run_that_dies_with_its_nursery_is_told_to_be_cancelled(world: W
 
 
 async def test_a_dry_run_writes_nothing_not_even_rules_and_leaves_a_diff() -> None:
-    world = World()
-    await world.seed(notes=3, bank={"progress.md": "# Progress\n\nold"}, rules=None)
+    world = await World.seeded(notes=3, bank={"progress.md": "# Progress\n\nold"}, rules=None)
     before = await world.bucket()
     reply = consolidation_reply(
         {"progress.md": "# Progress\n\nnew", "d/new.md": "# New\n"},
@@ -349,9 +322,8 @@ async def test_a_dry_run_writes_nothing_not_even_rules_and_leaves_a_diff() -> No
         used={1: ["progress.md", "d/new.md"]},
         skipped={2: "known\nalready"},
     )
-    with ScriptedLLM(reply) as llm:
-        async with asking(world, llm) as consolidations:
-            end = await result_of(consolidations, consolidations.touch(SPACE, DRY))
+    async with answering(world, reply) as (consolidations, _):
+        end = await result_of(consolidations, consolidations.touch(SPACE, DRY))
 
     names = [key.rpartition("/")[2] for key in await world.live()]
     assert await world.bucket() == before
@@ -393,11 +365,10 @@ async def test_a_dry_run_writes_nothing_not_even_rules_and_leaves_a_diff() -> No
 
 
 async def test_a_refused_dry_run_keeps_the_last_diff(world: World) -> None:
-    with ScriptedLLM(REPLY, "no", "no") as llm:
-        async with asking(world, llm) as consolidations:
-            await consolidations.run_once(SPACE, DRY)
-            diff = consolidations.diff(SPACE)
-            assert (await consolidations.run_once(SPACE, DRY)).state == "error"
+    async with answering(world, REPLY, "no", "no") as (consolidations, _):
+        await consolidations.run_once(SPACE, DRY)
+        diff = consolidations.diff(SPACE)
+        assert (await consolidations.run_once(SPACE, DRY)).state == "error"
 
     assert diff is not None
     assert consolidations.diff(SPACE) == diff

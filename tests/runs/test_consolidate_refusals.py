@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import trio
-from consolidation_world import SPACE, World, asking, run, until_asked
+from consolidation_world import SPACE, World, answering, ask, run, thinking
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, make_plan
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.reply import text_faults
 from livememfs.testing.clock import START
-from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import LLMRequest, Scripted, consolidation_reply
 from livememfs.testing.store import Fault, StoreRequest
 
 LONG = "# Decisions\n\n" + "We keep everything in one bucket.\n" * 10
@@ -155,9 +155,7 @@ BAD: dict[str, tuple[object, str]] = {
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2, bank=BANK)
-    return world
+    return await World.seeded(notes=2, bank=BANK)
 
 
 def test_the_table_is_long_enough() -> None:
@@ -172,9 +170,8 @@ async def test_a_bad_reply_is_asked_for_once_more_and_then_refused_with_nothing_
     if isinstance(answer, list):
         answer = json.dumps(answer)
     before = await world.bucket()
-    with ScriptedLLM(answer, answer) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    async with answering(world, answer, answer) as (consolidations, llm):
+        result = await consolidations.run_once(SPACE)
 
     assert result.state == "error"
     assert result.reason.startswith("the model's reply was refused: ")
@@ -212,11 +209,9 @@ async def test_every_fault_of_a_reply_is_listed(world: World) -> None:
 )
 async def test_a_reply_that_says_nothing_in_two_ways_is_taken(reply: dict[str, Any], world: World) -> None:
     """An endpoint that holds a model to a schema may make it name every key."""
-    with ScriptedLLM(reply) as llm:
-        async with asking(world, llm) as consolidations:
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    result, requests = await ask(world, reply)
 
-    assert len(llm.requests) == 1
+    assert (result.state, len(requests)) == ("ok", 1)
     assert await world.live() == []
 
 
@@ -243,11 +238,10 @@ async def test_a_small_file_may_shrink(world: World) -> None:
 async def test_a_bank_file_that_is_not_text_is_neither_shown_nor_replaced(world: World) -> None:
     await world.put(f"{SPACE}/bank/blob.md", b"\xff\xfe\x00")
     before = await world.bucket()
-    with ScriptedLLM(file("blob.md"), file("blob.md"), GOOD) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
-            assert await world.bucket() == before
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    async with answering(world, file("blob.md"), file("blob.md"), GOOD) as (consolidations, llm):
+        result = await consolidations.run_once(SPACE)
+        assert await world.bucket() == before
+        assert (await consolidations.run_once(SPACE)).state == "ok"
 
     assert "not text" in result.reason
     assert "blob.md" not in llm.requests[0].text
@@ -278,13 +272,11 @@ ENDPOINT = {
 async def test_a_failing_endpoint_is_not_asked_again_and_nothing_changes(name: str, world: World) -> None:
     answer, kind = ENDPOINT[name]
     before = await world.bucket()
-    with ScriptedLLM(answer, GOOD) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, answer, GOOD)
 
     assert (result.state, type(result.error)) == ("error", kind)
     assert result.what_to_do
-    assert len(llm.requests) == 1
+    assert len(requests) == 1
     assert await world.bucket() == before
 
 
@@ -377,17 +369,10 @@ async def test_what_changed_while_the_model_was_thinking_ends_the_run_before_its
     name: str, world: World
 ) -> None:
     key, data = CHANGED[name]
-    answer = json.dumps(
-        consolidation_reply({"decisions.md": f"{LONG}\nmore", "progress.md": "# P\n\nshort\n", "new.md": "# N"})
-    )
-    with ScriptedLLM(Scripted(answer, hold=True)) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            await world.put(f"{SPACE}/{key}", data)
-            before = await world.bucket()
-            llm.release()
-            [*_, result] = [value async for value in consolidations.wait(SPACE, ticket)]
+    answer = consolidation_reply({"decisions.md": f"{LONG}\nmore", "progress.md": "# P\n\nshort\n", "new.md": "# N"})
+    async with thinking(world, answer) as result:
+        await world.put(f"{SPACE}/{key}", data)
+        before = await world.bucket()
 
     assert result["state"] == "error"
     assert f"{SPACE}/{key} changed in the store meanwhile" in result["reason"]
@@ -474,12 +459,11 @@ async def test_a_bug_ends_one_run_and_not_the_mount(
     expect_log("consolidation broke down")
     monkeypatch.setattr("livememfs.runs.consolidation.work.plan_from_reply", lambda *_, **__: 1 // 0)
     before = await world.bucket()
-    with ScriptedLLM(GOOD, GOOD) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
-            monkeypatch.undo()
-            assert await world.bucket() == before
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    async with answering(world, GOOD, GOOD) as (consolidations, _):
+        result = await consolidations.run_once(SPACE)
+        monkeypatch.undo()
+        assert await world.bucket() == before
+        assert (await consolidations.run_once(SPACE)).state == "ok"
 
     assert result.reason == "internal error: ZeroDivisionError"
 

@@ -7,7 +7,18 @@ import json
 
 import pytest
 import structlog
-from consolidation_world import RULES, SPACE, World, asking, filing, run, until_asked
+from consolidation_world import (
+    RULES,
+    SPACE,
+    World,
+    answering,
+    ask,
+    asking,
+    filing,
+    run,
+    thinking,
+    until_asked,
+)
 
 from livememfs.errors import ConditionsUnsupported
 from livememfs.memories.notes import write_note
@@ -15,15 +26,14 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta, parse_synthesis, render_synthesis
-from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.store.base import IfMatch
-from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import LLMRequest, Scripted, consolidation_reply
 from livememfs.text.times import iso
 
 OLD = "# Progress\n\n## Done\n\nthe parser\n"
 NEW = "# Progress\n\n## Done\n\nthe parser, the printer\n"
-HELD = Scripted(json.dumps(consolidation_reply({"a.md": "# A\n"})), hold=True)
+REPLY = consolidation_reply({"a.md": "# A\n"})
 
 
 @pytest.fixture
@@ -33,10 +43,8 @@ def world() -> World:
 
 async def request_of(world: World, **reply: object) -> LLMRequest:
     """The one request that a run makes."""
-    with ScriptedLLM(consolidation_reply({"progress.md": NEW}, **reply)) as llm:
-        async with asking(world, llm, max_tokens=1234, temperature=0.3) as consolidations:
-            await consolidations.run_once(SPACE)
-    [request] = llm.requests
+    answer = consolidation_reply({"progress.md": NEW}, **reply)
+    _, [request] = await ask(world, answer, max_tokens=1234, temperature=0.3)
     return request
 
 
@@ -174,10 +182,8 @@ async def test_the_specified_course_of_a_run(world: World) -> None:
 
 async def test_lease_backup_ledger_bank_synthesis_meta_and_then_the_notes_go(world: World) -> None:
     await world.seed(notes=2, bank={"progress.md": OLD})
-    with ScriptedLLM(consolidation_reply({"progress.md": NEW, "decisions.md": "# D\n"})) as llm:
-        async with asking(world, llm) as consolidations:
-            world.store.forget()
-            await consolidations.run_once(SPACE)
+    world.store.forget()
+    await run(world, consolidation_reply({"progress.md": NEW, "decisions.md": "# D\n"}))
 
     writes = [asked for asked in world.store.requests if asked.verb in ("put", "delete", "copy")]
     lease = f"_system/leases/{SPACE}.json"
@@ -221,12 +227,10 @@ async def test_what_a_file_is_counted_as_follows_from_the_bank_not_from_the_repl
 async def test_no_notes_no_call_no_write(world: World) -> None:
     await world.seed(bank={"progress.md": OLD}, rules=None)
     before = await world.bucket()
-    with ScriptedLLM() as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world)
 
     assert (result.state, result.message, result.metrics.notes_processed) == ("ok", "No new notes to consolidate", 0)
-    assert llm.requests == []
+    assert requests == []
     assert await world.bucket() == before
 
 
@@ -237,11 +241,9 @@ async def test_notes_of_one_second_reach_the_model_in_the_order_in_which_they_we
     said = [f"said {number}" for number in range(50)]
     for text, (agent, category) in zip(said, writers, strict=False):
         await write_note(world.replica, world.clock, SPACE, text, agent=agent, category=category)
-    with ScriptedLLM(consolidation_reply({"progress.md": NEW})) as llm:
-        async with asking(world, llm) as consolidations:
-            await consolidations.run_once(SPACE)
+    _, requests = await ask(world, consolidation_reply({"progress.md": NEW}))
 
-    assert [note["text"].strip() for note in llm.requests[0].section("Notes")] == said
+    assert [note["text"].strip() for note in requests[0].section("Notes")] == said
 
 
 async def test_the_oldest_notes_go_first_and_the_rest_is_reported(world: World) -> None:
@@ -267,11 +269,9 @@ async def test_the_agent_filter_is_exact_and_looks_at_the_front_matter(world: Wo
     others = [await world.note("x", agent=agent) for agent in ("a_b", "b ", "B", "bb", "b/c")]
     await world.put(f"{SPACE}/live/20260101T000000_b_todo_00000000.md", '---\nagent: "other"\n---\n\nx')
     wanted = await world.note("mine", agent="b")
-    with ScriptedLLM(consolidation_reply({"progress.md": NEW})) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE, RunOptions(agent="b"))
+    result, requests = await ask(world, consolidation_reply({"progress.md": NEW}), options={"agent": "b"})
 
-    assert [note["text"] for note in llm.requests[0].section("Notes")] == ["x", "mine"]  # "b " is read as "b"
+    assert [note["text"] for note in requests[0].section("Notes")] == ["x", "mine"]  # "b " is read as "b"
     assert result.metrics.notes_remaining == 0
     live = await world.live()
     assert wanted not in live
@@ -320,13 +320,11 @@ async def test_when_all_notes_are_skipped_no_file_is_needed(world: World) -> Non
 
 async def test_a_reply_that_is_not_json_is_asked_for_once_more_with_the_reason(world: World) -> None:
     await world.seed(notes=1)
-    with ScriptedLLM("Here you are!", consolidation_reply({"a.md": "# A\n"})) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, "Here you are!", consolidation_reply({"a.md": "# A\n"}))
 
     assert result.state == "ok"
     assert result.metrics.llm_tokens_used == 240
-    first, second = llm.requests
+    first, second = requests
     assert second.section("Your first answer") == "it holds no JSON object"
     assert second.messages[0] == first.messages[0]
     assert second.messages[1]["content"].startswith(first.messages[1]["content"])
@@ -335,12 +333,10 @@ async def test_a_reply_that_is_not_json_is_asked_for_once_more_with_the_reason(w
 async def test_faults_in_the_content_are_listed_together_in_the_one_retry(world: World) -> None:
     await world.seed(notes=1)
     bad = consolidation_reply({"../x.md": "# X\n", "ok.md": " "})
-    with ScriptedLLM(bad, consolidation_reply({"a.md": "# A\n"})) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, bad, consolidation_reply({"a.md": "# A\n"}))
 
     assert result.state == "ok"
-    faults = llm.requests[1].section("Your first answer")
+    faults = requests[1].section("Your first answer")
     assert "file 1" in faults
     assert "file 2 (ok.md): the content is empty" in faults
 
@@ -358,13 +354,8 @@ async def test_an_empty_answer_is_retried_and_its_tokens_are_counted(world: Worl
 
 async def test_a_note_that_is_edited_while_the_model_thinks_stays(world: World) -> None:
     written = await world.seed(notes=2)
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            await world.put(written[0], "edited text")
-            llm.release()
-            [*_, result] = [value async for value in consolidations.wait(SPACE, ticket)]
+    async with thinking(world, REPLY) as result:
+        await world.put(written[0], "edited text")
 
     assert (result["state"], result["notes_processed"], result["notes_remaining"]) == ("ok", 2, 1)
     assert "edited meanwhile" in result["message"]
@@ -373,13 +364,8 @@ async def test_a_note_that_is_edited_while_the_model_thinks_stays(world: World) 
 
 async def test_a_note_that_somebody_removed_is_as_good_as_removed(world: World) -> None:
     written = await world.seed(notes=2)
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            await world.memory.delete(written[1])
-            llm.release()
-            [*_, result] = [value async for value in consolidations.wait(SPACE, ticket)]
+    async with thinking(world, REPLY) as result:
+        await world.memory.delete(written[1])
 
     assert (result["state"], result["notes_remaining"]) == ("ok", 0)
     assert await world.live() == []
@@ -387,13 +373,8 @@ async def test_a_note_that_somebody_removed_is_as_good_as_removed(world: World) 
 
 async def test_a_note_written_while_the_model_thinks_waits_for_the_next_run(world: World) -> None:
     await world.seed(notes=1)
-    with ScriptedLLM(HELD) as llm:
-        async with asking(world, llm) as consolidations:
-            ticket = consolidations.touch(SPACE)
-            await until_asked(llm)
-            late = await world.note("late")
-            llm.release()
-            [*_, result] = [value async for value in consolidations.wait(SPACE, ticket)]
+    async with thinking(world, REPLY) as result:
+        late = await world.note("late")
 
     assert result["state"] == "ok"
     assert await world.live() == [late]
@@ -402,15 +383,14 @@ async def test_a_note_written_while_the_model_thinks_waits_for_the_next_run(worl
 async def test_two_hosts_at_once_file_every_note_once(world: World) -> None:
     await world.seed(notes=3, bank={"progress.md": OLD})
     answer = Scripted(json.dumps(consolidation_reply({"progress.md": NEW})), hold=True)
-    with ScriptedLLM(answer, answer) as llm:
-        async with asking(world, llm) as one, asking(world, llm) as other:
-            tickets = one.touch(SPACE), other.touch(SPACE)
-            await until_asked(llm, 2)
-            llm.release()
-            ends = [
-                [value async for value in host.wait(SPACE, ticket)][-1]["state"]
-                for host, ticket in zip((one, other), tickets, strict=True)
-            ]
+    async with answering(world, answer, answer) as (one, llm), asking(world, llm) as other:
+        tickets = one.touch(SPACE), other.touch(SPACE)
+        await until_asked(llm, 2)
+        llm.release()
+        ends = [
+            [value async for value in host.wait(SPACE, ticket)][-1]["state"]
+            for host, ticket in zip((one, other), tickets, strict=True)
+        ]
 
     assert sorted(ends) == ["error", "ok"]
     assert (await world.bank())["progress.md"] == NEW
@@ -479,7 +459,7 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
 
 
 def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
-    consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
+    consolidations = RunQueue(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
 
     assert consolidations.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
     assert consolidations.latest(SPACE) == 0

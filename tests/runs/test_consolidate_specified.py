@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consolidation_world import SPACE, World, asking, run
+from consolidation_world import SPACE, World, ask, run
 
 from livememfs.records import keys
 from livememfs.records.space import Meta, parse_synthesis
-from livememfs.testing.llm import ScriptedLLM
 
 SYNTHESIS_3 = """\
 ---
@@ -76,8 +75,7 @@ RULES = "# Rules\n\n" + "".join(f"### {name}.md\n- Ce qui est vrai\n\n" for name
 
 async def space(*notes: str, bank: dict[str, str] = BANK) -> World:
     """The bucket of the data model with its synthesis #3."""
-    world = World()
-    await world.seed(rules=RULES, bank=bank, meta={"consolidation_count": 3, "total_notes_processed": 42})
+    world = await World.seeded(rules=RULES, bank=bank, meta={"consolidation_count": 3, "total_notes_processed": 42})
     await world.put(keys.synthesis_key(SPACE), SYNTHESIS_3)
     for note in notes:
         await world.note(note)
@@ -97,11 +95,9 @@ async def test_the_worked_reply_passes_once_it_says_what_became_of_the_notes() -
 
 async def test_the_worked_reply_to_the_letter_passes_after_one_retry_and_notes_it_took_up_go() -> None:
     world = await space("Refactoring du module d'authentification en cours.", "Module auth terminé.", NOTE)
-    with ScriptedLLM(REPLY, REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, REPLY, REPLY)
 
-    assert (result.state, len(llm.requests), result.metrics.notes_processed) == ("partial", 2, 2)
+    assert (result.state, len(requests), result.metrics.notes_processed) == ("partial", 2, 2)
     assert result.metrics.unsourced == 0
     assert [NOTE.strip() in (await world.get(key)).decode() for key in await world.live()] == [True]
 
@@ -119,8 +115,7 @@ async def test_the_worked_reply_passes_even_if_no_note_can_go() -> None:
 
 @pytest.mark.parametrize("unsourced", ["list", "refuse"])
 async def test_a_first_consolidation_creates_the_six_files(unsourced: str) -> None:
-    world = World()
-    await world.seed(rules=RULES)
+    world = await World.seeded(rules=RULES)
     for number in range(1, 16):
         await world.note(f"Note initiale {number} : le module {FILES[number % 6]} existe.")
     files = [
@@ -173,9 +168,7 @@ async def test_of_600_notes_the_500_oldest_are_taken() -> None:
 async def test_without_notes_the_model_is_not_asked() -> None:
     world = await space()
     before = await world.bucket()
-    with ScriptedLLM(REPLY) as llm:
-        async with asking(world, llm) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, REPLY)
 
-    assert (result.state, llm.requests, result.metrics.notes_processed) == ("ok", [], 0)
+    assert (result.state, requests, result.metrics.notes_processed) == ("ok", [], 0)
     assert await world.bucket() == before

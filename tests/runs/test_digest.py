@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from consolidation_world import SPACE, World, asking, filing, run, until_asked
+from consolidation_world import SPACE, World, answering, begun, filing, run, thinking, until_asked
 from digest_world import DIGEST, contents, digest, digest_without_model, memories
 
 from livememfs.errors import BadRequest, NotFound
@@ -19,7 +19,7 @@ from livememfs.runs.history import History
 from livememfs.runs.options import RunOptions
 from livememfs.runs.standing import taken_back
 from livememfs.runs.undo.run import undo
-from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply, digest_reply, remembered
+from livememfs.testing.llm import Scripted, consolidation_reply, digest_reply, remembered
 
 BROTHER = remembered("David is the brother of Mickael", 1, subjects=["David", "mickael"])
 ILL = remembered("Mickael is ill", 2, subjects=["mickael", "health"], type="event", ttl="7d")
@@ -29,8 +29,7 @@ ONLY_DIGEST = {"distil": ["digest"]}
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("David, my brother, has called.", agent="mickael")
     await world.note("I am in bed with the flu.", agent="mickael")
     return world
@@ -284,14 +283,8 @@ async def test_where_digests_alone_distil_the_notes_leave_after_a_backup(world: 
 async def test_there_too_a_note_that_is_not_accounted_for_or_was_edited_meanwhile_stays(world: World) -> None:
     await only_digests(world)
     edited = (await world.live())[0]
-    reply = Scripted(json.dumps(digest_reply(BROTHER)), hold=True)
-    with ScriptedLLM(reply) as llm:
-        async with asking(world, llm) as runs:
-            ticket = runs.touch(SPACE, DIGEST)
-            await until_asked(llm)
-            await world.put(edited, (await world.get(edited)) + b"more\n")
-            llm.release()
-            outcome = [value async for value in runs.wait(SPACE, ticket, "digest")][-1]
+    async with thinking(world, digest_reply(BROTHER), "digest") as outcome:
+        await world.put(edited, (await world.get(edited)) + b"more\n")
 
     assert outcome["state"] == "partial"
     assert "edited meanwhile" in outcome["message"]
@@ -359,18 +352,16 @@ async def test_digests_are_no_part_of_the_banks_history(world: World) -> None:
 async def test_notes_that_do_not_fit_are_asked_about_in_order_and_committed_as_one(world: World) -> None:
     for number in range(6):
         await world.note(f"note {number} " + "word " * 300)
-    with ScriptedLLM(responder=_answer_all) as llm:
-        async with asking(world, llm, context_window=2_600, max_tokens=500) as runs:
-            result = await runs.run_once(SPACE, DIGEST)
+    result, requests = await digest(world, responder=_answer_all, context_window=2_600, max_tokens=500)
 
-    assert 8 > len(llm.requests) > 1
+    assert 8 > len(requests) > 1
     assert (result.state, result.metrics.notes_processed) == ("ok", 8)
     assert len(await world.ledger()) == 1
     # The same fact of a later request is found among what the earlier ones have made.
     assert await contents(world) == ["David is the brother of Mickael"]
     [memory] = (await memories(world)).values()
-    assert len(memory.extra["from"]) == len(llm.requests)
-    assert [one["memory"] for one in llm.requests[-1].section("Memories")] == ["David is the brother of Mickael"]
+    assert len(memory.extra["from"]) == len(requests)
+    assert [one["memory"] for one in requests[-1].section("Memories")] == ["David is the brother of Mickael"]
 
 
 def _answer_all(request: object) -> dict[str, object]:
@@ -417,19 +408,17 @@ async def test_without_a_model_only_what_was_stored_leaves(world: World) -> None
 
 async def test_both_kinds_of_runs_share_a_queue_and_each_is_told_of_its_own(world: World) -> None:
     held = Scripted(json.dumps(BOTH), hold=True)
-    with ScriptedLLM(held, consolidation_reply({"progress.md": "# Progress\n"})) as llm:
-        async with asking(world, llm) as runs:
-            first = runs.touch(SPACE, DIGEST)
-            await until_asked(llm)
-            assert runs.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
-            second = runs.touch(SPACE)
-            assert runs.status(SPACE)["state"] == "queued"
-            assert runs.status(SPACE, "digest")["state"] == "running"
-            assert (runs.status(SPACE, "digest")["queued"], runs.status(SPACE)["queued"]) == (0, 1)
-            assert (runs.latest(SPACE, "digest"), runs.latest(SPACE)) == (first, second)
-            llm.release()
-            digested = [value async for value in runs.wait(SPACE, kind="digest")][-1]
-            folded = [value async for value in runs.wait(SPACE)][-1]
+    async with answering(world, held, consolidation_reply({"progress.md": "# Progress\n"})) as (runs, llm):
+        first = await begun(runs, llm, DIGEST)
+        assert runs.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
+        second = runs.touch(SPACE)
+        assert runs.status(SPACE)["state"] == "queued"
+        assert runs.status(SPACE, "digest")["state"] == "running"
+        assert (runs.status(SPACE, "digest")["queued"], runs.status(SPACE)["queued"]) == (0, 1)
+        assert (runs.latest(SPACE, "digest"), runs.latest(SPACE)) == (first, second)
+        llm.release()
+        digested = [value async for value in runs.wait(SPACE, kind="digest")][-1]
+        folded = [value async for value in runs.wait(SPACE)][-1]
 
     assert (digested["memories_stored"], "bank_files_created" in digested) == (2, False)
     assert (folded["bank_files_created"], "memories_stored" in folded) == (1, False)
@@ -437,16 +426,15 @@ async def test_both_kinds_of_runs_share_a_queue_and_each_is_told_of_its_own(worl
 
 async def test_cancelling_one_kind_leaves_the_other(world: World) -> None:
     held = Scripted(json.dumps(BOTH), hold=True)
-    with ScriptedLLM(held) as llm:
-        async with asking(world, llm) as runs:
-            runs.touch(SPACE, DIGEST)
-            await until_asked(llm)
-            runs.touch(SPACE)
-            runs.touch(SPACE, RunOptions(cancel=True))
-            assert runs.status(SPACE)["reason"] == "the run was cancelled"
-            assert runs.status(SPACE, "digest")["state"] == "running"
-            llm.release()
-            assert [value async for value in runs.wait(SPACE, kind="digest")][-1]["state"] == "ok"
+    async with answering(world, held) as (runs, llm):
+        runs.touch(SPACE, DIGEST)
+        await until_asked(llm)
+        runs.touch(SPACE)
+        runs.touch(SPACE, RunOptions(cancel=True))
+        assert runs.status(SPACE)["reason"] == "the run was cancelled"
+        assert runs.status(SPACE, "digest")["state"] == "running"
+        llm.release()
+        assert [value async for value in runs.wait(SPACE, kind="digest")][-1]["state"] == "ok"
 
 
 def test_the_memory_of_a_digest_is_one_that_any_reader_understands() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 import pytest
+import virtual
 from consolidation_world import SPACE, World
-from crash_world import WAYS, Process, started
+from crash_world import WAYS, Process
 from digest_world import DIGEST, contents, memories
 
 from livememfs.records import keys
@@ -30,8 +31,7 @@ NOTES = 3
 
 async def seeded(*, leave: bool) -> World:
     """A space with notes, which `leave` once they were digested, or stay."""
-    world = World()
-    await world.seed(notes=NOTES, bank={"kept.md": "# Kept\n"})
+    world = await World.seeded(notes=NOTES, bank={"kept.md": "# Kept\n"})
     if leave:
         record = Meta(SPACE, "a space", "me", world.clock.now(), extra={"distil": ["digest"]})
         await world.put(keys.meta_key(SPACE), record.render())
@@ -58,7 +58,7 @@ async def course(*, leave: bool) -> int:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_digest_that_dies_at_any_request_has_happened_or_has_not(way: str, leave: bool) -> None:
     before, after = ([], NOTES), (STORED, 0 if leave else NOTES)
-    count = started(lambda: course(leave=leave))
+    count = virtual.run(lambda: course(leave=leave))
     seen = set()
     for at in range(1, count + 1):
 
@@ -81,7 +81,7 @@ def test_a_digest_that_dies_at_any_request_has_happened_or_has_not(way: str, lea
             assert kept.items() <= (await memories(world)).items(), about
             assert [entry.state for entry in await world.ledger()] == ["applied"], about
 
-        started(story)
+        virtual.run(story)
     assert seen == ({True} if way == "lost" else {True, False})
 
 
@@ -99,57 +99,49 @@ async def _died_before_the_mark() -> World:
 
 
 @pytest.mark.parametrize("leaves", ["forgotten", "edited", "longer"])
-def test_what_became_of_a_memory_before_the_recovery_is_left_so(leaves: str) -> None:
-    async def story() -> None:
-        world = await _died_before_the_mark()
-        process = Process(world, REPLY)
-        [name] = [name for name, memory in (await memories(world)).items() if memory.content.startswith("Mickael")]
-        key = f"{SPACE}/{name}"
-        if leaves == "forgotten":
-            data = await world.get(key)
-            kept = keys.memory_history_key(
-                SPACE, keys.MEMORIES, name.split("/")[1].split("_until_")[0], world.clock.now()
-            )
-            await world.put(kept, data)
-            await world.memory.delete(key)
-        elif leaves == "edited":
-            await world.put(key, b"Mickael is well again")
-        else:
-            await world.put(key.partition("_until_")[0] + ".md", await world.get(key))
-            await world.memory.delete(key)
-        before = await memories(world)
+@virtual.timed
+async def test_what_became_of_a_memory_before_the_recovery_is_left_so(leaves: str) -> None:
+    world = await _died_before_the_mark()
+    process = Process(world, REPLY)
+    [name] = [name for name, memory in (await memories(world)).items() if memory.content.startswith("Mickael")]
+    key = f"{SPACE}/{name}"
+    if leaves == "forgotten":
+        data = await world.get(key)
+        kept = keys.memory_history_key(SPACE, keys.MEMORIES, name.split("/")[1].split("_until_")[0], world.clock.now())
+        await world.put(kept, data)
+        await world.memory.delete(key)
+    elif leaves == "edited":
+        await world.put(key, b"Mickael is well again")
+    else:
+        await world.put(key.partition("_until_")[0] + ".md", await world.get(key))
+        await world.memory.delete(key)
+    before = await memories(world)
 
-        await process.recover()
+    await process.recover()
 
-        assert await memories(world) == before
-        assert [entry.state for entry in await world.ledger()] == ["applied"]
-
-    started(story)
+    assert await memories(world) == before
+    assert [entry.state for entry in await world.ledger()] == ["applied"]
 
 
-def test_a_memory_that_has_ended_before_the_recovery_is_not_stored_any_more() -> None:
-    async def story() -> None:
-        world = await _died_before_the_mark()
-        for name in await memories(world):
-            await world.memory.delete(f"{SPACE}/{name}")
-        world.clock.advance(days=8)
+@virtual.timed
+async def test_a_memory_that_has_ended_before_the_recovery_is_not_stored_any_more() -> None:
+    world = await _died_before_the_mark()
+    for name in await memories(world):
+        await world.memory.delete(f"{SPACE}/{name}")
+    world.clock.advance(days=8)
 
-        await Process(world, REPLY).recover()
+    await Process(world, REPLY).recover()
 
-        assert await contents(world) == [text for text in STORED if text != "Mickael is ill"]
-
-    started(story)
+    assert await contents(world) == [text for text in STORED if text != "Mickael is ill"]
 
 
-def test_a_consolidation_after_a_digest_that_died_carries_it_out_first() -> None:
-    async def story() -> None:
-        world = await _died_before_the_mark()
-        for name in await memories(world):
-            await world.memory.delete(f"{SPACE}/{name}")
+@virtual.timed
+async def test_a_consolidation_after_a_digest_that_died_carries_it_out_first() -> None:
+    world = await _died_before_the_mark()
+    for name in await memories(world):
+        await world.memory.delete(f"{SPACE}/{name}")
 
-        assert await Process(world, {}).live() == "ok"
+    assert await Process(world, {}).live() == "ok"
 
-        assert await contents(world) == STORED
-        assert [entry.state for entry in await world.ledger()] == ["applied"]
-
-    started(story)
+    assert await contents(world) == STORED
+    assert [entry.state for entry in await world.ledger()] == ["applied"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from consolidation_world import SPACE, World, asking
+from consolidation_world import SPACE, World, answering
 from digest_world import DIGEST, contents, digest, digest_without_model, memories
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from livememfs.runs.digest.inputs import DigestInputs
 from livememfs.runs.digest.plan import MAX_FACT_BYTES, make_plan
 from livememfs.runs.notes import LiveNote
 from livememfs.testing.clock import START
-from livememfs.testing.llm import Scripted, ScriptedLLM, digest_reply, remembered
+from livememfs.testing.llm import Scripted, digest_reply, remembered
 from livememfs.testing.store import Fault
 
 GOOD = digest_reply(remembered("David is the brother of Mickael", 1), skipped={2: "a greeting"})
@@ -105,9 +105,7 @@ BAD: dict[str, tuple[object, str]] = {
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed(notes=2)
-    return world
+    return await World.seeded(notes=2)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -238,11 +236,10 @@ async def test_a_bug_ends_one_run_and_not_the_mount(
 ) -> None:
     expect_log("digest broke down")
     monkeypatch.setattr("livememfs.runs.digest.work.plan_from_reply", lambda *_, **__: 1 // 0)
-    with ScriptedLLM(GOOD, GOOD) as llm:
-        async with asking(world, llm) as runs:
-            result = await runs.run_once(SPACE, DIGEST)
-            monkeypatch.undo()
-            assert (await runs.run_once(SPACE, DIGEST)).state == "ok"
+    async with answering(world, GOOD, GOOD) as (runs, _):
+        result = await runs.run_once(SPACE, DIGEST)
+        monkeypatch.undo()
+        assert (await runs.run_once(SPACE, DIGEST)).state == "ok"
 
     assert result.reason == "internal error: ZeroDivisionError"
 

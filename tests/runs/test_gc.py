@@ -27,9 +27,7 @@ LATER = timedelta(days=40)
 
 @pytest.fixture
 async def world() -> World:
-    world = World()
-    await world.seed()
-    return world
+    return await World.seeded()
 
 
 def kinds(found: list[Finding]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from consolidation_world import SPACE, World, asking, run
+from consolidation_world import SPACE, World, answering, ask, run
 
 from livememfs import errors
 from livememfs.records import keys
@@ -16,7 +16,7 @@ from livememfs.runs.coverage import Coverage, Fate
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.pieces import Account, piece
 from livememfs.testing.clock import START
-from livememfs.testing.llm import LLMRequest, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import LLMRequest, consolidation_reply
 from livememfs.text.size import tokens
 
 WINDOW = 8_000
@@ -68,15 +68,13 @@ async def test_a_bank_of_a_megabyte_takes_in_fifty_notes_through_a_window_of_800
         subject = 5_000 + number * 7 if number % 5 == 0 else number * 31
         await world.note(f"The release was approved for subject{subject} by the new owner {number}.")
 
-    with ScriptedLLM(responder=files_into) as llm:
-        async with asking(world, llm, context_window=WINDOW) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=files_into, context_window=WINDOW)
 
     assert (result.state, result.reason) == ("ok", ""), result.what_to_do
     assert await world.live() == []
     said = "\n".join((await world.bank()).values())
     assert [said.count(f"by the new owner {number}.\n") for number in range(50)] == [1] * 50
-    for request in llm.requests:
+    for request in requests:
         assert tokens(request.text) + request.body["max_tokens"] <= WINDOW
     [entry] = await world.ledger()
     assert len(entry.removes) == 50
@@ -164,31 +162,27 @@ def taken(request: LLMRequest) -> Any:
 
 
 async def test_a_note_too_long_for_a_request_goes_out_in_parts_cut_at_headings_and_paragraphs() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("short")
     sections = [f"## Section {n}\n\n{FILLER * 20}\n\n{FILLER * 20}\n\n" for n in range(30)]
     await world.note("# Long\n\n" + "".join(sections))
 
-    with ScriptedLLM(responder=taken) as llm:
-        async with asking(world, llm, context_window=WINDOW) as consolidations:
-            result = await consolidations.run_once(SPACE)
+    result, requests = await ask(world, responder=taken, context_window=WINDOW)
 
     assert (result.state, result.metrics.notes_processed) == ("ok", 2)
     assert await world.live() == []
-    notes = [note for request in llm.requests for note in request.section("Notes")]
+    notes = [note for request in requests for note in request.section("Notes")]
     assert "part" not in notes[0]
     parts = [note for note in notes if "part" in note]
     assert re.fullmatch(r"1 of \d+", parts[0]["part"])
     assert "".join(note["text"] for note in parts) == "# Long\n\n" + "".join(sections)
     assert all(note["text"].startswith("## Section") for note in parts[1:])
-    for request in llm.requests:
+    for request in requests:
         assert tokens(request.text) + request.body["max_tokens"] <= WINDOW
 
 
 async def test_a_note_that_is_skipped_in_one_part_and_used_in_the_others_is_used() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("\n\n".join(FILLER * 20 for _ in range(60)))
     asked: list[LLMRequest] = []
 
@@ -198,9 +192,7 @@ async def test_a_note_that_is_skipped_in_one_part_and_used_in_the_others_is_used
             return taken(request)
         return consolidation_reply({}, used={}, skipped={1: "nothing new"})
 
-    with ScriptedLLM(responder=second_is_skipped) as llm:
-        async with asking(world, llm, context_window=12_000) as consolidations:
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    assert (await run(world, responder=second_is_skipped, context_window=12_000)).state == "ok"
 
     [entry] = await world.ledger()
     assert (len(entry.removes), len(asked)) == (1, len(entry.removes[0].used_in) + 1)
@@ -216,15 +208,13 @@ def test_a_note_is_accounted_for_once_all_its_parts_are() -> None:
 
 
 async def test_a_line_too_long_for_any_request_is_said_to_be_too_long_with_the_limit() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     await world.note("short")
     await world.note("x" * 60_000)
 
-    with ScriptedLLM(responder=taken) as llm:
-        async with asking(world, llm, context_window=WINDOW) as consolidations:
-            partial = await consolidations.run_once(SPACE)
-            none = await consolidations.run_once(SPACE)
+    async with answering(world, responder=taken, context_window=WINDOW) as (consolidations, _):
+        partial = await consolidations.run_once(SPACE)
+        none = await consolidations.run_once(SPACE)
 
     assert (partial.state, partial.metrics.notes_processed) == ("partial", 1)
     assert re.search(
@@ -237,14 +227,12 @@ async def test_a_line_too_long_for_any_request_is_said_to_be_too_long_with_the_l
 
 
 async def test_a_synthesis_that_a_model_made_too_long_does_not_block_its_space() -> None:
-    world = World()
-    await world.seed(notes=1)
+    world = await World.seeded(notes=1)
     await world.put(keys.synthesis_key(SPACE), FILLER * 600)
 
-    with ScriptedLLM(consolidation_reply({"a.md": "# A\n\nThis is note 1.\n"})) as llm:
-        async with asking(world, llm, context_window=WINDOW) as consolidations:
-            assert (await consolidations.run_once(SPACE)).state == "ok"
+    reply = consolidation_reply({"a.md": "# A\n\nThis is note 1.\n"})
+    result, [request] = await ask(world, reply, context_window=WINDOW)
 
-    [request] = llm.requests
+    assert result.state == "ok"
     assert "too long to be shown" in request.section("Previous synthesis")
     assert tokens(request.text) + request.body["max_tokens"] <= WINDOW

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 import virtual
-from consolidation_world import SPACE, World, asking, until_asked
+from consolidation_world import SPACE, World, thinking
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -27,8 +27,8 @@ from livememfs.records.note import Note, canonical_name
 from livememfs.runs.consolidation.inputs import gather
 from livememfs.runs.consolidation.prompt import consolidation_prompt
 from livememfs.runs.inputs import NoteChoice
-from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunKind, RunOptions, RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import RunResult
 from livememfs.runs.taken import added
 from livememfs.runs.undo import run as undo
@@ -38,7 +38,7 @@ from livememfs.spaces.lease import Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
-from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import consolidation_reply
 from livememfs.testing.store import Fault, FaultyStore
 
 TEXT = "We keep the notes in S3."
@@ -108,7 +108,7 @@ class Host:
 async def run(world: World, replica: Replica, kind: RunKind = "consolidation", **options: Any) -> RunResult:
     """One run without a model."""
     async with trio.open_nursery() as nursery:
-        runs = Consolidations(replica, world.clock, None, ConsolidationSettings(), nursery=nursery)
+        runs = RunQueue(replica, world.clock, None, RunSettings(), nursery=nursery)
         result = await runs.run_once(SPACE, RunOptions(kind=kind, **options))
         nursery.cancel_scope.cancel()
     assert result.state == "ok", result
@@ -199,8 +199,7 @@ MISHAPS = ["answer lost", "killed before", "killed after", "late", "silent"]
 
 async def staged(tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]) -> Scene:
     """The whole story but for the last run; afterwards the writer's process shows what the bucket has."""
-    world = World()
-    await world.seed(meta={"extra": {"distil": ["digest"]}} if action is digests else None)
+    world = await World.seeded(meta={"extra": {"distil": ["digest"]}} if action is digests else None)
     scene = Scene(world)
     line = Line(world.memory, mishap)
     writer, there = Host(world, tmp_path / "writer", line), Host(world, tmp_path / "other", world.memory)
@@ -237,32 +236,30 @@ async def staged(tmp_path: Path, mishap: str, action: Callable[[Scene, Replica],
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("mishap", MISHAPS)
-def test_whatever_its_writer_heard_a_note_is_taken_once_and_does_not_come_back(
+@virtual.timed
+async def test_whatever_its_writer_heard_a_note_is_taken_once_and_does_not_come_back(
     tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]
 ) -> None:
-    async def main() -> None:
-        scene = await staged(tmp_path, mishap, action)
-        before = await scene.there()
-        expected = {
-            consolidates: {},
-            digests: {},
-            deletes: {},
-            edits: {scene.key: MORE},
-            renames: {scene.key.replace("0000000a", "0000000b"): TEXT},
-        }[action]
-        if mishap != "late":  # what is on its way cannot be stopped; the run finds it
-            assert before.keys() == expected.keys()
-        assert all(text in before[key] for key, text in expected.items())
+    scene = await staged(tmp_path, mishap, action)
+    before = await scene.there()
+    expected = {
+        consolidates: {},
+        digests: {},
+        deletes: {},
+        edits: {scene.key: MORE},
+        renames: {scene.key.replace("0000000a", "0000000b"): TEXT},
+    }[action]
+    if mishap != "late":  # what is on its way cannot be stopped; the run finds it
+        assert before.keys() == expected.keys()
+    assert all(text in before[key] for key, text in expected.items())
 
-        async with Host(scene.world, None, scene.world.memory).process() as other:
-            last = await run(scene.world, other, "digest" if action is digests else "consolidation")
-        late = mishap == "late" and action is not edits
-        assert ("taken before" in last.message) == late, last.message
-        assert await scene.there() == {}
-        assert len(await scene.taken()) == (0 if action is deletes else 1)
-        assert await scene.said() == (0 if action is deletes else 1)
-
-    virtual.run(main)
+    async with Host(scene.world, None, scene.world.memory).process() as other:
+        last = await run(scene.world, other, "digest" if action is digests else "consolidation")
+    late = mishap == "late" and action is not edits
+    assert ("taken before" in last.message) == late, last.message
+    assert await scene.there() == {}
+    assert len(await scene.taken()) == (0 if action is deletes else 1)
+    assert await scene.said() == (0 if action is deletes else 1)
 
 
 async def takes_an_edit(scene: Scene, other: Replica) -> None:
@@ -299,15 +296,13 @@ async def takes_as_before(scene: Scene, other: Replica) -> None:
 
 @pytest.mark.parametrize("action", [takes_an_edit, deletes_an_edit, deletes_unheard, takes_as_before])
 @pytest.mark.parametrize("mishap", ["answer lost", "killed before", "silent"])
-def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference(
+@virtual.timed
+async def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference(
     tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]
 ) -> None:
-    async def main() -> None:
-        scene = await staged(tmp_path, mishap, action)
-        assert await scene.there() == {}
-        assert len(await scene.taken()) == (0 if action in (deletes_an_edit, deletes_unheard) else 1)
-
-    virtual.run(main)
+    scene = await staged(tmp_path, mishap, action)
+    assert await scene.there() == {}
+    assert len(await scene.taken()) == (0 if action in (deletes_an_edit, deletes_unheard) else 1)
 
 
 # --- what is no repetition --------------------------------------------------------------------------------------------
@@ -316,8 +311,7 @@ def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference
 @asynccontextmanager
 async def one_host() -> AsyncIterator[tuple[World, Scene, Replica]]:
     """A space with a note that was accepted and uploaded."""
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     scene = Scene(world)
     async with Host(world, None, world.memory).process() as replica:
         scene.accept(replica)
@@ -332,134 +326,116 @@ async def again(scene: Scene, replica: Replica) -> None:
 
 
 @pytest.mark.parametrize("action", [consolidates, deletes])
-def test_a_note_that_somebody_brings_back_is_taken_like_any_other(action: Callable[..., Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            await action(scene, replica)
-            await again(scene, replica)
-            result = await run(world, replica)
-            assert (result.metrics.notes_processed, result.message) == (1, "")
-            assert await scene.there() == {}
-
-    virtual.run(main)
+@virtual.timed
+async def test_a_note_that_somebody_brings_back_is_taken_like_any_other(action: Callable[..., Awaitable[None]]) -> None:
+    async with one_host() as (world, scene, replica):
+        await action(scene, replica)
+        await again(scene, replica)
+        result = await run(world, replica)
+        assert (result.metrics.notes_processed, result.message) == (1, "")
+        assert await scene.there() == {}
 
 
 @pytest.mark.parametrize("action", [consolidates, deletes, renames])
-def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_tried(
+@virtual.timed
+async def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_tried(
     tmp_path: Path, action: Callable[..., Awaitable[None]]
 ) -> None:
     """Its bytes are those of the note that was taken away, and an upload of it failed; it is no repetition of that."""
-
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), FaultyStore(world.memory)
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
+    world = await World.seeded()
+    scene, line = Scene(world), FaultyStore(world.memory)
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        await settled(replica)
+        await action(scene, replica)
+        unsent = Fault(before=errors.Unreachable("refused", endpoint="the bucket"))
+        line.script("put", unsent)
+        line.script("copy", unsent)
+        if action is renames:
+            (moved,) = await scene.there()
+            replica.move(await replica.names.stat(moved), scene.key, replaces=None)
             await settled(replica)
-            await action(scene, replica)
-            unsent = Fault(before=errors.Unreachable("refused", endpoint="the bucket"))
-            line.script("put", unsent)
-            line.script("copy", unsent)
-            if action is renames:
-                (moved,) = await scene.there()
-                replica.move(await replica.names.stat(moved), scene.key, replaces=None)
-                await settled(replica)
-            else:
-                await again(scene, replica)
-            assert list(await scene.there()) == [scene.key]
-
-    virtual.run(main)
+        else:
+            await again(scene, replica)
+        assert list(await scene.there()) == [scene.key]
 
 
 @pytest.mark.parametrize("action", [consolidates, deletes])
-def test_a_note_that_a_restore_brings_back_is_taken_like_any_other(action: Callable[..., Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            made = await backups.create(replica, world.clock, SPACE, automatic=False)
-            await action(scene, replica)
-            async with leased(world, replica) as leases:
-                await restore_backup(replica, world.clock, leases, SPACE, made.stamp, replace=True)
-            assert list(await scene.there()) == [scene.key]
-            assert (await run(world, replica)).metrics.notes_processed == 1
-
-    virtual.run(main)
-
-
-def test_a_note_that_an_undo_brings_back_is_taken_again_and_a_late_copy_of_it_is_not() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            first = await world.memory.get(scene.key)
-            await run(world, replica)
-            await undone(world, replica)
-            assert (await run(world, replica)).metrics.notes_processed == 1
-            await world.memory.put(scene.key, first.data, meta=first.info.meta)
-            result = await run(world, replica)
-            assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
-
-    virtual.run(main)
+@virtual.timed
+async def test_a_note_that_a_restore_brings_back_is_taken_like_any_other(
+    action: Callable[..., Awaitable[None]],
+) -> None:
+    async with one_host() as (world, scene, replica):
+        made = await backups.create(replica, world.clock, SPACE, automatic=False)
+        await action(scene, replica)
+        async with leased(world, replica) as leases:
+            await restore_backup(replica, world.clock, leases, SPACE, made.stamp, replace=True)
+        assert list(await scene.there()) == [scene.key]
+        assert (await run(world, replica)).metrics.notes_processed == 1
 
 
-def test_a_copy_that_comes_long_after_its_note_was_taken_was_brought_by_somebody() -> None:
+@virtual.timed
+async def test_a_note_that_an_undo_brings_back_is_taken_again_and_a_late_copy_of_it_is_not() -> None:
+    async with one_host() as (world, scene, replica):
+        first = await world.memory.get(scene.key)
+        await run(world, replica)
+        await undone(world, replica)
+        assert (await run(world, replica)).metrics.notes_processed == 1
+        await world.memory.put(scene.key, first.data, meta=first.info.meta)
+        result = await run(world, replica)
+        assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
+
+
+@virtual.timed
+async def test_a_copy_that_comes_long_after_its_note_was_taken_was_brought_by_somebody() -> None:
     """A tool that copies a note out of a backup copies the id of its write as well."""
-
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            first = await world.memory.get(scene.key)
-            await run(world, replica)
-            world.clock.advance(hours=2)
-            await world.memory.put(scene.key, first.data, meta=first.info.meta)
-            assert (await run(world, replica)).metrics.notes_processed == 1
-
-    virtual.run(main)
+    async with one_host() as (world, scene, replica):
+        first = await world.memory.get(scene.key)
+        await run(world, replica)
+        world.clock.advance(hours=2)
+        await world.memory.put(scene.key, first.data, meta=first.info.meta)
+        assert (await run(world, replica)).metrics.notes_processed == 1
 
 
-def test_a_dry_run_leaves_a_late_copy_where_it_is_and_says_so() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            first = await world.memory.get(scene.key)
-            await run(world, replica)
-            await world.memory.put(scene.key, first.data, meta=first.info.meta)
-            result = await run(world, replica, dry_run=True)
-            assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
-            assert list(await scene.there()) == [scene.key]
-
-    virtual.run(main)
+@virtual.timed
+async def test_a_dry_run_leaves_a_late_copy_where_it_is_and_says_so() -> None:
+    async with one_host() as (world, scene, replica):
+        first = await world.memory.get(scene.key)
+        await run(world, replica)
+        await world.memory.put(scene.key, first.data, meta=first.info.meta)
+        result = await run(world, replica, dry_run=True)
+        assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
+        assert list(await scene.there()) == [scene.key]
 
 
-def test_an_account_that_cannot_be_read_keeps_a_note() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            first = await world.memory.get(scene.key)
-            await deletes(scene, replica)
-            await world.put(keys.removed_key(scene.key), b'{"ids": [')
-            await world.memory.put(scene.key, first.data, meta=first.info.meta)
-            assert (await run(world, replica)).metrics.notes_processed == 1
-
-    virtual.run(main)
+@virtual.timed
+async def test_an_account_that_cannot_be_read_keeps_a_note() -> None:
+    async with one_host() as (world, scene, replica):
+        first = await world.memory.get(scene.key)
+        await deletes(scene, replica)
+        await world.put(keys.removed_key(scene.key), b'{"ids": [')
+        await world.memory.put(scene.key, first.data, meta=first.info.meta)
+        assert (await run(world, replica)).metrics.notes_processed == 1
 
 
 # --- one host alone ---------------------------------------------------------------------------------------------------
 
 
-def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), Line(world.memory, "late")
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
-            while not line.under_way:
-                await trio.sleep(0.01)
-            replica.remove(scene.key, base=replica.names.now(scene.key))
-            await settled(replica)
-            world.clock.advance(60)
-            await line.arrive()
-            assert list(await scene.there()) == [scene.key]
-            assert "taken before" in (await run(world, replica)).message
-            assert await scene.there() == {}
-
-    virtual.run(main)
+@virtual.timed
+async def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_path: Path) -> None:
+    world = await World.seeded()
+    scene, line = Scene(world), Line(world.memory, "late")
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        while not line.under_way:
+            await trio.sleep(0.01)
+        replica.remove(scene.key, base=replica.names.now(scene.key))
+        await settled(replica)
+        world.clock.advance(60)
+        await line.arrive()
+        assert list(await scene.there()) == [scene.key]
+        assert "taken before" in (await run(world, replica)).message
+        assert await scene.there() == {}
 
 
 async def given_up(scene: Scene, replica: Replica) -> None:
@@ -468,104 +444,92 @@ async def given_up(scene: Scene, replica: Replica) -> None:
         await trio.sleep(0.01)
 
 
-def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), Line(world.memory, "answer lost")
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
-            await line.arrived.wait()
-            await given_up(scene, replica)
-            shown = replica.names.now(scene.key)
-            assert shown is not None
-            replica.restamp(shown, {"livememfs-mtime": "1"})
-            async with Host(world, None, world.memory).process() as other:
-                await run(world, other)
-            line.fail_all = None
-            await settled(replica)
+@virtual.timed
+async def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
+    world = await World.seeded()
+    scene, line = Scene(world), Line(world.memory, "answer lost")
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        await line.arrived.wait()
+        await given_up(scene, replica)
+        shown = replica.names.now(scene.key)
+        assert shown is not None
+        replica.restamp(shown, {"livememfs-mtime": "1"})
+        async with Host(world, None, world.memory).process() as other:
+            await run(world, other)
+        line.fail_all = None
+        await settled(replica)
+    assert await scene.there() == {}
+
+
+@virtual.timed
+async def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there(tmp_path: Path) -> None:
+    world = await World.seeded()
+    scene, line = Scene(world), Line(world.memory, "answer lost")
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        await line.arrived.wait()
+        await given_up(scene, replica)
+        gone, delete = trio.Event(), line.delete
+
+        async def lost(key: str, **more: Any) -> None:
+            await delete(key, **more)
+            line.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+            gone.set()
+            raise errors.Unreachable("reset", endpoint="the bucket")
+
+        line.delete = lost  # type: ignore[method-assign]
+        replica.remove(scene.key, base=replica.names.now(scene.key))
+        line.fail_all = None
+        await gone.wait()
         assert await scene.there() == {}
+        scene.accept(replica)
+        await trio.sleep(60)  # the removal was given up, and the new note has taken its place
+        line.fail_all = None
+        await settled(replica)
+        assert list(await scene.there()) == [scene.key]
 
-    virtual.run(main)
 
-
-def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), Line(world.memory, "answer lost")
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
-            await line.arrived.wait()
-            await given_up(scene, replica)
-            gone, delete = trio.Event(), line.delete
-
-            async def lost(key: str, **more: Any) -> None:
-                await delete(key, **more)
-                line.fail_all = errors.Unreachable("reset", endpoint="the bucket")
-                gone.set()
-                raise errors.Unreachable("reset", endpoint="the bucket")
-
-            line.delete = lost  # type: ignore[method-assign]
-            replica.remove(scene.key, base=replica.names.now(scene.key))
-            line.fail_all = None
-            await gone.wait()
-            assert await scene.there() == {}
-            scene.accept(replica)
-            await trio.sleep(60)  # the removal was given up, and the new note has taken its place
+@virtual.timed
+async def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_said_twice(
+    tmp_path: Path,
+) -> None:
+    """The answer to the first upload was lost, a run took the note, and its writer goes on writing."""
+    world = await World.seeded()
+    scene, line = Scene(world), Line(world.memory, "answer lost")
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        await line.arrived.wait()
+        async with Host(world, None, world.memory).process() as other:
+            await run(world, other)
+            base = replica.names.now(scene.key)
+            replica.save(scene.key, scene.data + MORE.encode(), meta={}, base=base)
             line.fail_all = None
             await settled(replica)
-            assert list(await scene.there()) == [scene.key]
+            await run(world, other)
+    assert await scene.said() == 1
+    assert sum(MORE in text for text in (await world.bank()).values()) == 1
 
-    virtual.run(main)
 
+@virtual.timed
+async def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_taken(tmp_path: Path) -> None:
+    """Stores are patient: without a word from here, the next attempt would come within the same request."""
+    world = await World.seeded()
+    scene, line = Scene(world), FaultyStore(world.memory)
 
-def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_said_twice(tmp_path: Path) -> None:
-    """The answer to the first upload was lost, a run took the note, and its writer goes on writing."""
-
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), Line(world.memory, "answer lost")
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
-            await line.arrived.wait()
+    async def lost(key: str, data: bytes, **more: Any) -> ObjectInfo:
+        found = await world.memory.put(key, data, **more)
+        if key == scene.key:
             async with Host(world, None, world.memory).process() as other:
                 await run(world, other)
-                base = replica.names.now(scene.key)
-                replica.save(scene.key, scene.data + MORE.encode(), meta={}, base=base)
-                line.fail_all = None
-                await settled(replica)
-                await run(world, other)
-        assert await scene.said() == 1
-        assert sum(MORE in text for text in (await world.bank()).values()) == 1
+            raise errors.Unreachable("reset", endpoint="the bucket")
+        return found
 
-    virtual.run(main)
-
-
-def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_taken(tmp_path: Path) -> None:
-    """Stores are patient: without a word from here, the next attempt would come within the same request."""
-
-    async def main() -> None:
-        world = World()
-        await world.seed()
-        scene, line = Scene(world), FaultyStore(world.memory)
-
-        async def lost(key: str, data: bytes, **more: Any) -> ObjectInfo:
-            found = await world.memory.put(key, data, **more)
-            if key == scene.key:
-                async with Host(world, None, world.memory).process() as other:
-                    await run(world, other)
-                raise errors.Unreachable("reset", endpoint="the bucket")
-            return found
-
-        line.put = lost  # type: ignore[method-assign]
-        async with Host(world, tmp_path, line).process() as replica:
-            scene.accept(replica)
-            await settled(replica)
-        assert (await scene.there(), len(await scene.taken())) == ({}, 1)
-
-    virtual.run(main)
+    line.put = lost  # type: ignore[method-assign]
+    async with Host(world, tmp_path, line).process() as replica:
+        scene.accept(replica)
+        await settled(replica)
+    assert (await scene.there(), len(await scene.taken())) == ({}, 1)
 
 
 # --- edited while a run took it ---------------------------------------------------------------------------------------
@@ -590,59 +554,51 @@ async def edited(world: World, scene: Scene, replica: Replica) -> None:
     assert "edited meanwhile" in result.message
 
 
-def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            await edited(world, scene, replica)
-            inputs = await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))
-            (live,) = inputs.notes
-            assert (live.taken_by, live.new, inputs.late) == (1, MORE, ())
-            asked = consolidation_prompt(inputs)[-1].content
-            assert f'"taken_by_run": 1, "new_in_it": "{MORE}"' in asked
+@virtual.timed
+async def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> None:
+    async with one_host() as (world, scene, replica):
+        await edited(world, scene, replica)
+        inputs = await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))
+        (live,) = inputs.notes
+        assert (live.taken_by, live.new, inputs.late) == (1, MORE, ())
+        asked = consolidation_prompt(inputs)[-1].content
+        assert f'"taken_by_run": 1, "new_in_it": "{MORE}"' in asked
 
-            await run(world, replica)
-            assert [dict(entry.continues) for entry in await world.ledger()] == [{}, {scene.key: 1}]
-            assert (await scene.said(), await scene.there()) == (1, {})
-            assert sum(text.count(MORE) for text in (await world.bank()).values()) == 1
-
-    virtual.run(main)
+        await run(world, replica)
+        assert [dict(entry.continues) for entry in await world.ledger()] == [{}, {scene.key: 1}]
+        assert (await scene.said(), await scene.there()) == (1, {})
+        assert sum(text.count(MORE) for text in (await world.bank()).values()) == 1
 
 
-def test_an_entry_of_a_later_livememfs_is_read_without_what_is_not_known_of_it() -> None:
-    async def main() -> None:
-        async with one_host() as (world, _, replica):
-            await run(world, replica)
-            (entry,) = await world.ledger()
-            later = json.loads(entry.render())
-            for part in (later, *later["removes"], *later["writes"]):
-                part["new"] = 1
-            assert Entry.parse(json.dumps(later).encode()) == entry
-
-    virtual.run(main)
+@virtual.timed
+async def test_an_entry_of_a_later_livememfs_is_read_without_what_is_not_known_of_it() -> None:
+    async with one_host() as (world, _, replica):
+        await run(world, replica)
+        (entry,) = await world.ledger()
+        later = json.loads(entry.render())
+        for part in (later, *later["removes"], *later["writes"]):
+            part["new"] = 1
+        assert Entry.parse(json.dumps(later).encode()) == entry
 
 
-def test_a_run_that_was_taken_back_has_left_nothing_to_continue() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            await edited(world, scene, replica)
-            await undone(world, replica)
-            (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=2))).notes
-            assert (live.taken_by, live.new) == (0, None)
-
-    virtual.run(main)
+@virtual.timed
+async def test_a_run_that_was_taken_back_has_left_nothing_to_continue() -> None:
+    async with one_host() as (world, scene, replica):
+        await edited(world, scene, replica)
+        await undone(world, replica)
+        (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=2))).notes
+        assert (live.taken_by, live.new) == (0, None)
 
 
-def test_without_the_backup_a_note_still_says_which_run_took_the_rest() -> None:
-    async def main() -> None:
-        async with one_host() as (world, scene, replica):
-            await edited(world, scene, replica)
-            for key in await world.everything():
-                if key.startswith(keys.BACKUPS):
-                    await world.memory.delete(key)
-            (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))).notes
-            assert (live.taken_by, live.new, live.unread) == (1, None, live.note)
-
-    virtual.run(main)
+@virtual.timed
+async def test_without_the_backup_a_note_still_says_which_run_took_the_rest() -> None:
+    async with one_host() as (world, scene, replica):
+        await edited(world, scene, replica)
+        for key in await world.everything():
+            if key.startswith(keys.BACKUPS):
+                await world.memory.delete(key)
+        (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))).notes
+        assert (live.taken_by, live.new, live.unread) == (1, None, live.note)
 
 
 @pytest.mark.parametrize(
@@ -660,8 +616,7 @@ def test_what_is_new_in_a_text(before: str, after: str, new: str | None) -> None
 
 
 async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() -> None:
-    world = World()
-    await world.seed()
+    world = await World.seeded()
     old = {"livememfs-name": "store", "livememfs-op": "a"}
     new = {"livememfs-name": "bucket", "livememfs-op": "r", "livememfs-made": "a"}
     copied = {**old, "livememfs-op": "c"}
@@ -677,17 +632,11 @@ async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() 
 
 
 async def test_a_note_that_is_edited_while_the_model_thinks_comes_back_with_what_is_new_in_it() -> None:
-    world = World()
-    await world.seed(notes=1)
+    world = await World.seeded(notes=1)
     [key] = await world.live()
     reply = consolidation_reply({"progress.md": "# Progress\n\nThis is note 1.\n"})
-    with ScriptedLLM(Scripted(json.dumps(reply), hold=True)) as llm:
-        async with asking(world, llm) as runs:
-            ticket = runs.touch(SPACE)
-            await until_asked(llm)
-            await world.put(key, await world.get(key) + f"\n{MORE}\n".encode())
-            llm.release()
-            [*_, result] = [value async for value in runs.wait(SPACE, ticket)]
+    async with thinking(world, reply) as result:
+        await world.put(key, await world.get(key) + f"\n{MORE}\n".encode())
 
     assert "edited meanwhile" in result["message"]
     [live] = (await gather(world.replica, SPACE, NoteChoice(max_notes=10, now=world.clock.now()))).notes

@@ -14,7 +14,7 @@ from livememfs.runs.consolidation.hold import too_much
 from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.plan import BankPlan, make_plan
 from livememfs.runs.notes import LiveNote
-from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.options import RunSettings
 from livememfs.text.outgoing import outgoing
 from livememfs.text.times import parse_iso
 
@@ -96,7 +96,7 @@ def test_a_right_reply_is_not_held() -> None:
     for case in RIGHT:
         plan, bank = plan_of(case, lenient=True), inputs_of(case).bank_texts()
         after = plan.bank_after(bank)
-        held += [case.id] if too_much(bank, after, outgoing(bank, after), ConsolidationSettings().drop_limit) else []
+        held += [case.id] if too_much(bank, after, outgoing(bank, after), RunSettings().drop_limit) else []
 
     assert held == ["alpha-worked-reply"]
 

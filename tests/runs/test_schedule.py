@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pytest
 import trio
 from consolidation_world import SPACE, World
-from schedule_world import town
+from schedule_world import Town
 from trio.abc import Clock
 
 from livememfs.cache.replica import Replica
@@ -208,189 +208,183 @@ def test_tokens_are_counted_by_the_day_of_utc() -> None:
 # --- hosts ---------------------------------------------------------------------------------------------------------
 
 
-async def test_enough_notes_start_one_run_and_the_rest_waits_for_enough(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=3, cooldown=0)
-        for _ in range(2):
-            await host.note()
-        await t.later(3_600)
-        assert t.model.runs == []
+async def test_enough_notes_start_one_run_and_the_rest_waits_for_enough(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=3, cooldown=0)
+    for _ in range(2):
         await host.note()
-        await t.later(5)
+    await town.later(3_600)
+    assert town.model.runs == []
+    await host.note()
+    await town.later(5)
 
-        assert t.model.runs == [SPACE]
-        assert host.state()["last_why"] == "after_notes"
-        assert (host.state()["last_state"], host.state()["last_tokens"], host.state()["notes"]) == ("ok", 100, 0)
+    assert town.model.runs == [SPACE]
+    assert host.state()["last_why"] == "after_notes"
+    assert (host.state()["last_state"], host.state()["last_tokens"], host.state()["notes"]) == ("ok", 100, 0)
+    await host.note()
+    await town.later(3_600)
+    assert town.model.runs == [SPACE]
+
+
+async def test_notes_of_the_time_before_the_mount_count(town: Town, autojump_clock: Clock) -> None:
+    for _ in range(3):
+        await town.world.note("from before")
+    await town.host(after_notes=3)
+
+    assert town.model.runs == [SPACE]
+
+
+async def test_quiet_after_a_note_starts_a_run_and_each_further_note_puts_it_off(
+    town: Town, autojump_clock: Clock
+) -> None:
+    host = await town.host(after_idle=1_800)
+    await host.note()
+    await town.later(1_700)
+    await host.note()
+    await town.later(1_700)
+    assert town.model.runs == []
+    assert host.state()["next_why"] == "after_idle"
+    await town.later(120)
+
+    assert town.model.runs == [SPACE]
+    await town.later(7_200)
+    assert town.model.runs == [SPACE]
+
+
+async def test_a_store_whose_clock_is_ahead_does_not_put_a_run_off_for_ever(town: Town, autojump_clock: Clock) -> None:
+    town.clock.advance(days=400)
+    await town.world.note("from the future")
+    town.clock.advance(days=-400)
+    await town.host(after_idle=600)
+    await town.later(700)
+
+    assert town.model.runs == [SPACE]
+
+
+async def test_an_hour_starts_a_run_each_day(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(at=(time(15, 30),))
+    assert host.state()["next_run"] == "2026-02-20T15:30:00Z"
+    await town.sleep(5_401)
+    assert town.model.runs == [SPACE]
+    await town.sleep(86_400)
+
+    assert town.model.runs == [SPACE, SPACE]
+
+
+async def test_hours_missed_while_nothing_was_mounted_are_made_up_for_by_one_run(
+    town: Town, autojump_clock: Clock
+) -> None:
+    first = await town.host(at=(time(3), time(15, 30)))
+    town.kill(first)
+    town.clock.advance(days=5)
+    again = await town.host(at=(time(3), time(15, 30)))
+    await town.later(60)
+
+    assert town.model.runs == [SPACE]
+    assert again.state()["last_why"] == "at"
+
+
+async def test_hours_before_a_schedule_was_first_seen_are_not_made_up_for(town: Town, autojump_clock: Clock) -> None:
+    await town.host(at=(time(13, 59),))
+    await town.later(3_600)
+
+    assert town.model.runs == []
+
+
+async def test_two_runs_are_a_cooldown_apart(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1, cooldown=600)
+    await host.note()
+    await town.later(5)
+    await host.note()
+    await town.later(500)
+    assert town.model.runs == [SPACE]
+    assert host.state()["held_back_by"] == "its last run was just now"
+    await town.later(120)
+
+    assert town.model.runs == [SPACE, SPACE]
+
+
+async def test_a_failed_run_is_told_and_tried_again_later_and_later(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1, cooldown=0)
+    town.model.state = "error"
+    await host.note()
+    await town.later(3_600)
+
+    assert 4 <= len(town.model.runs) <= 6
+    assert host.failed[0] == (SPACE, "it went wrong", "look")
+    assert len(host.failed) == len(town.model.runs) == host.state()["failures"]
+    assert host.state()["held_back_by"] == "its last run failed"
+    town.model.state = "ok"
+    await town.later(7_200)
+    assert host.state()["failures"] == 0
+    assert host.scheduler.statistics().ok == 1
+
+
+async def test_a_failed_hour_is_tried_again(town: Town, autojump_clock: Clock) -> None:
+    await town.host(at=(time(15),), cooldown=0)
+    town.model.state = "error"
+    await town.later(3_610)
+    assert town.model.runs == [SPACE]
+    town.model.state = "ok"
+    await town.later(3_600)
+
+    assert town.model.runs == [SPACE, SPACE]
+
+
+async def test_notes_that_a_run_left_alone_start_no_other(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_idle=60, after_notes=2, cooldown=0)
+    town.model.takes = False
+    await host.note()
+    await town.later(3_600)
+    await town.sleep(86_400)
+    assert town.model.runs == [SPACE]
+    assert host.state()["notes"] == 0
+    await host.note("something new")
+    await town.later(120)
+
+    assert town.model.runs == [SPACE, SPACE]
+
+
+async def test_the_tokens_of_a_day_stop_runs_until_the_next_and_never_the_users_own(
+    town: Town, autojump_clock: Clock
+) -> None:
+    host = await town.host(after_notes=1, cooldown=0, daily_tokens=150)
+    for _ in range(3):
         await host.note()
-        await t.later(3_600)
-        assert t.model.runs == [SPACE]
+        await town.later(60)
+    assert len(town.model.runs) == 2
+    assert host.scheduler.status()["tokens_today"] == 200
+    assert host.state()["held_back_by"] == "the tokens of the day are used up"
+    assert (await host.consolidations.run_once(SPACE)).state == "ok"
+    assert host.scheduler.status()["tokens_today"] == 200
+    await host.note()
+    await town.later(3_600)
+    assert len(town.model.runs) == 3
+    await town.sleep(36_000)
+
+    assert len(town.model.runs) == 4
+    assert host.scheduler.status()["tokens_today"] == 100
 
 
-async def test_notes_of_the_time_before_the_mount_count(autojump_clock: Clock) -> None:
-    async with town() as t:
-        for _ in range(3):
-            await t.world.note("from before")
-        await t.host(after_notes=3)
-
-        assert t.model.runs == [SPACE]
-
-
-async def test_quiet_after_a_note_starts_a_run_and_each_further_note_puts_it_off(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_idle=1_800)
+async def test_no_limit_is_no_limit(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1, cooldown=0, daily_tokens=0)
+    town.model.tokens = 10**9
+    for _ in range(3):
         await host.note()
-        await t.later(1_700)
-        await host.note()
-        await t.later(1_700)
-        assert t.model.runs == []
-        assert host.state()["next_why"] == "after_idle"
-        await t.later(120)
+        await town.later(60)
 
-        assert t.model.runs == [SPACE]
-        await t.later(7_200)
-        assert t.model.runs == [SPACE]
+    assert len(town.model.runs) == 3
 
 
-async def test_a_store_whose_clock_is_ahead_does_not_put_a_run_off_for_ever(autojump_clock: Clock) -> None:
-    async with town() as t:
-        t.clock.advance(days=400)
-        await t.world.note("from the future")
-        t.clock.advance(days=-400)
-        await t.host(after_idle=600)
-        await t.later(700)
+async def test_of_hosts_with_the_same_schedule_one_runs_and_tokens_count_once(
+    town: Town, autojump_clock: Clock
+) -> None:
+    hosts = [await town.host(f"host{number}", at=(time(15),), after_notes=9) for number in range(3)]
+    await hosts[0].note()
+    await town.later(3_700)
 
-        assert t.model.runs == [SPACE]
-
-
-async def test_an_hour_starts_a_run_each_day(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(at=(time(15, 30),))
-        assert host.state()["next_run"] == "2026-02-20T15:30:00Z"
-        await t.sleep(5_401)
-        assert t.model.runs == [SPACE]
-        await t.sleep(86_400)
-
-        assert t.model.runs == [SPACE, SPACE]
-
-
-async def test_hours_missed_while_nothing_was_mounted_are_made_up_for_by_one_run(autojump_clock: Clock) -> None:
-    async with town() as t:
-        first = await t.host(at=(time(3), time(15, 30)))
-        t.kill(first)
-        t.clock.advance(days=5)
-        again = await t.host(at=(time(3), time(15, 30)))
-        await t.later(60)
-
-        assert t.model.runs == [SPACE]
-        assert again.state()["last_why"] == "at"
-
-
-async def test_hours_before_a_schedule_was_first_seen_are_not_made_up_for(autojump_clock: Clock) -> None:
-    async with town() as t:
-        await t.host(at=(time(13, 59),))
-        await t.later(3_600)
-
-        assert t.model.runs == []
-
-
-async def test_two_runs_are_a_cooldown_apart(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=600)
-        await host.note()
-        await t.later(5)
-        await host.note()
-        await t.later(500)
-        assert t.model.runs == [SPACE]
-        assert host.state()["held_back_by"] == "its last run was just now"
-        await t.later(120)
-
-        assert t.model.runs == [SPACE, SPACE]
-
-
-async def test_a_failed_run_is_told_and_tried_again_later_and_later(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0)
-        t.model.state = "error"
-        await host.note()
-        await t.later(3_600)
-
-        assert 4 <= len(t.model.runs) <= 6
-        assert host.failed[0] == (SPACE, "it went wrong", "look")
-        assert len(host.failed) == len(t.model.runs) == host.state()["failures"]
-        assert host.state()["held_back_by"] == "its last run failed"
-        t.model.state = "ok"
-        await t.later(7_200)
-        assert host.state()["failures"] == 0
-        assert host.scheduler.statistics().ok == 1
-
-
-async def test_a_failed_hour_is_tried_again(autojump_clock: Clock) -> None:
-    async with town() as t:
-        await t.host(at=(time(15),), cooldown=0)
-        t.model.state = "error"
-        await t.later(3_610)
-        assert t.model.runs == [SPACE]
-        t.model.state = "ok"
-        await t.later(3_600)
-
-        assert t.model.runs == [SPACE, SPACE]
-
-
-async def test_notes_that_a_run_left_alone_start_no_other(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_idle=60, after_notes=2, cooldown=0)
-        t.model.takes = False
-        await host.note()
-        await t.later(3_600)
-        await t.sleep(86_400)
-        assert t.model.runs == [SPACE]
-        assert host.state()["notes"] == 0
-        await host.note("something new")
-        await t.later(120)
-
-        assert t.model.runs == [SPACE, SPACE]
-
-
-async def test_the_tokens_of_a_day_stop_runs_until_the_next_and_never_the_users_own(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0, daily_tokens=150)
-        for _ in range(3):
-            await host.note()
-            await t.later(60)
-        assert len(t.model.runs) == 2
-        assert host.scheduler.status()["tokens_today"] == 200
-        assert host.state()["held_back_by"] == "the tokens of the day are used up"
-        assert (await host.consolidations.run_once(SPACE)).state == "ok"
-        assert host.scheduler.status()["tokens_today"] == 200
-        await host.note()
-        await t.later(3_600)
-        assert len(t.model.runs) == 3
-        await t.sleep(36_000)
-
-        assert len(t.model.runs) == 4
-        assert host.scheduler.status()["tokens_today"] == 100
-
-
-async def test_no_limit_is_no_limit(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0, daily_tokens=0)
-        t.model.tokens = 10**9
-        for _ in range(3):
-            await host.note()
-            await t.later(60)
-
-        assert len(t.model.runs) == 3
-
-
-async def test_of_hosts_with_the_same_schedule_one_runs_and_tokens_count_once(autojump_clock: Clock) -> None:
-    async with town() as t:
-        hosts = [await t.host(f"host{number}", at=(time(15),), after_notes=9) for number in range(3)]
-        await hosts[0].note()
-        await t.later(3_700)
-
-        assert t.model.runs == [SPACE]
-        assert (await t.book()).used(t.clock.now()) == 100
-        assert sum(host.scheduler.statistics().ok for host in hosts) == 1
+    assert town.model.runs == [SPACE]
+    assert (await town.book()).used(town.clock.now()) == 100
+    assert sum(host.scheduler.statistics().ok for host in hosts) == 1
 
 
 async def test_of_two_that_write_in_the_same_instant_the_second_sees_what_the_first_wrote(
@@ -418,186 +412,176 @@ async def test_of_two_that_write_in_the_same_instant_the_second_sees_what_the_fi
     assert len(claimed) == 1
 
 
-async def test_a_host_that_comes_while_another_is_at_it_finds_nothing_to_do(autojump_clock: Clock) -> None:
+async def test_a_host_that_comes_while_another_is_at_it_finds_nothing_to_do(town: Town, autojump_clock: Clock) -> None:
     """A run may take longer than the cooldown: then the other host asks too, and the lease makes it come second."""
-    async with town() as t:
-        t.model.seconds = 300
-        first = await t.host("first", after_notes=1, cooldown=60)
-        await t.world.note("one")
-        second = await t.host("second", after_notes=1, cooldown=60)
-        await t.later(3_600)
+    town.model.seconds = 300
+    first = await town.host("first", after_notes=1, cooldown=60)
+    await town.world.note("one")
+    second = await town.host("second", after_notes=1, cooldown=60)
+    await town.later(3_600)
 
-        assert (await t.book()).used(t.clock.now()) == 100
-        assert {first.state()["failures"], second.state()["failures"]} == {0}
-        assert await t.world.live() == []
-
-
-async def test_what_is_remembered_survives_a_restart(autojump_clock: Clock) -> None:
-    async with town() as t:
-        first = await t.host(after_notes=1, cooldown=3_600, daily_tokens=500)
-        await first.note()
-        await t.later(60)
-        t.kill(first)
-        again = await t.host(after_notes=1, cooldown=3_600, daily_tokens=500)
-        await again.note()
-        await t.later(60)
-        assert t.model.runs == [SPACE]
-        assert again.scheduler.status()["tokens_today"] == 100
-        assert again.state()["last_host"] == "here"
-        await t.later(3_600)
-
-        assert t.model.runs == [SPACE, SPACE]
+    assert (await town.book()).used(town.clock.now()) == 100
+    assert {first.state()["failures"], second.state()["failures"]} == {0}
+    assert await town.world.live() == []
 
 
-async def test_garbage_in_the_bucket_is_overwritten_by_the_next_run(autojump_clock: Clock) -> None:
-    async with town() as t:
-        await t.world.put(keys.schedule_key(), b"\xffgarbage")
-        host = await t.host(after_notes=1, cooldown=0)
-        await host.note()
-        await t.later(5)
-        assert t.model.runs == [SPACE]
-        await t.world.put(keys.schedule_key(), b'{"spaces": []}')
-        await host.note()
-        await t.later(5)
+async def test_what_is_remembered_survives_a_restart(town: Town, autojump_clock: Clock) -> None:
+    first = await town.host(after_notes=1, cooldown=3_600, daily_tokens=500)
+    await first.note()
+    await town.later(60)
+    town.kill(first)
+    again = await town.host(after_notes=1, cooldown=3_600, daily_tokens=500)
+    await again.note()
+    await town.later(60)
+    assert town.model.runs == [SPACE]
+    assert again.scheduler.status()["tokens_today"] == 100
+    assert again.state()["last_host"] == "here"
+    await town.later(3_600)
 
-        assert t.model.runs == [SPACE, SPACE]
-        assert (await t.book()).past(SPACE).state == "ok"
+    assert town.model.runs == [SPACE, SPACE]
 
 
-async def test_while_the_store_is_away_nothing_starts_and_nothing_is_forgotten(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0)
-        t.model.seconds = 100
-        await host.note()
-        await t.later(50)
-        host.store.plan = lambda asked, _: _refused(asked)
-        await t.later(600)
-        assert len(t.model.runs) == 1
-        assert host.scheduler.status()["tokens_today"] == 100
-        assert (await t.book()).used(t.clock.now()) == 0
-        host.store.plan = None
-        await t.later(120)
+async def test_garbage_in_the_bucket_is_overwritten_by_the_next_run(town: Town, autojump_clock: Clock) -> None:
+    await town.world.put(keys.schedule_key(), b"\xffgarbage")
+    host = await town.host(after_notes=1, cooldown=0)
+    await host.note()
+    await town.later(5)
+    assert town.model.runs == [SPACE]
+    await town.world.put(keys.schedule_key(), b'{"spaces": []}')
+    await host.note()
+    await town.later(5)
 
-        assert (await t.book()).used(t.clock.now()) == 100
+    assert town.model.runs == [SPACE, SPACE]
+    assert (await town.book()).past(SPACE).state == "ok"
+
+
+async def test_while_the_store_is_away_nothing_starts_and_nothing_is_forgotten(
+    town: Town, autojump_clock: Clock
+) -> None:
+    host = await town.host(after_notes=1, cooldown=0)
+    town.model.seconds = 100
+    await host.note()
+    await town.later(50)
+    host.store.plan = lambda asked, _: _refused(asked)
+    await town.later(600)
+    assert len(town.model.runs) == 1
+    assert host.scheduler.status()["tokens_today"] == 100
+    assert (await town.book()).used(town.clock.now()) == 0
+    host.store.plan = None
+    await town.later(120)
+
+    assert (await town.book()).used(town.clock.now()) == 100
 
 
 def _refused(asked: StoreRequest) -> Fault | None:
     return Fault(before=Unreachable("gone")) if asked.key == keys.schedule_key() else None
 
 
-async def test_an_end_whose_answer_was_lost_counts_once(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0)
-        t.model.seconds = 100
-        await host.note()
-        await t.later(50)
-        lost = iter([Fault(after=Unreachable("reset"))])
-        host.store.plan = lambda asked, _: (
-            next(lost, None) if (asked.verb, asked.key) == ("put", keys.schedule_key()) else None
-        )
-        await t.later(600)
+async def test_an_end_whose_answer_was_lost_counts_once(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1, cooldown=0)
+    town.model.seconds = 100
+    await host.note()
+    await town.later(50)
+    lost = iter([Fault(after=Unreachable("reset"))])
+    host.store.plan = lambda asked, _: (
+        next(lost, None) if (asked.verb, asked.key) == ("put", keys.schedule_key()) else None
+    )
+    await town.later(600)
 
-        assert (await t.book()).used(t.clock.now()) == 100
-
-
-async def test_a_space_that_is_not_there_is_waited_for_and_stops_no_other(autojump_clock: Clock) -> None:
-    async with town() as t:
-        both = {"ghost": SpaceSchedule(at=(time(14, 10),)), SPACE: SpaceSchedule(at=(time(14, 20),))}
-        host = await t.start("here", Schedule(both))
-        await t.later(1_800)
-        assert t.model.runs == [SPACE]
-        assert host.state("ghost")["held_back_by"] == "there is no such space"
-        await spaces.create(host.replica, t.clock, "ghost")
-        await t.later(120)
-
-        assert t.model.runs == [SPACE, "ghost"]
+    assert (await town.book()).used(town.clock.now()) == 100
 
 
-async def test_a_run_of_the_users_own_is_not_joined(autojump_clock: Clock) -> None:
-    async with town() as t:
-        t.model.seconds = 300
-        host = await t.host(after_notes=2)
-        await host.note()
+async def test_a_space_that_is_not_there_is_waited_for_and_stops_no_other(town: Town, autojump_clock: Clock) -> None:
+    both = {"ghost": SpaceSchedule(at=(time(14, 10),)), SPACE: SpaceSchedule(at=(time(14, 20),))}
+    host = await town.start("here", Schedule(both))
+    await town.later(1_800)
+    assert town.model.runs == [SPACE]
+    assert host.state("ghost")["held_back_by"] == "there is no such space"
+    await spaces.create(host.replica, town.clock, "ghost")
+    await town.later(120)
+
+    assert town.model.runs == [SPACE, "ghost"]
+
+
+async def test_a_run_of_the_users_own_is_not_joined(town: Town, autojump_clock: Clock) -> None:
+    town.model.seconds = 300
+    host = await town.host(after_notes=2)
+    await host.note()
+    host.consolidations.touch(SPACE)
+    await town.later(10)
+    for _ in range(2):
+        await host.note("meanwhile")
+    await town.later(60)
+    assert host.state()["held_back_by"] == "a run is at work already"
+    await town.later(600)
+
+    assert (await town.book()).used(town.clock.now()) == 100
+    assert len(town.model.runs) == 2
+
+
+async def test_a_run_that_the_user_had_asked_for_first_is_not_counted(town: Town, autojump_clock: Clock) -> None:
+    town.model.seconds = 100
+    host = await town.host(after_notes=1, cooldown=0)
+    host.store.plan = lambda asked, _: (
+        Fault(delay=20) if (asked.verb, asked.key) == ("put", keys.schedule_key()) else None
+    )
+    await host.note("for the first of two")
+    await town.later(3)
+    for _ in range(2):  # while the scheduler is about to start one: it joins the second of these
         host.consolidations.touch(SPACE)
-        await t.later(10)
-        for _ in range(2):
-            await host.note("meanwhile")
-        await t.later(60)
-        assert host.state()["held_back_by"] == "a run is at work already"
-        await t.later(600)
+        await town.later(3)
+    await host.note("for the second")
+    await town.later(600)
 
-        assert (await t.book()).used(t.clock.now()) == 100
-        assert len(t.model.runs) == 2
+    assert len(town.model.runs) == 2
+    assert (await town.book()).used(town.clock.now()) == 0
 
 
-async def test_a_run_that_the_user_had_asked_for_first_is_not_counted(autojump_clock: Clock) -> None:
-    async with town() as t:
-        t.model.seconds = 100
-        host = await t.host(after_notes=1, cooldown=0)
-        host.store.plan = lambda asked, _: (
-            Fault(delay=20) if (asked.verb, asked.key) == ("put", keys.schedule_key()) else None
-        )
-        await host.note("for the first of two")
-        await t.later(3)
-        for _ in range(2):  # while the scheduler is about to start one: it joins the second of these
-            host.consolidations.touch(SPACE)
-            await t.later(3)
-        await host.note("for the second")
-        await t.later(600)
+async def test_stopping_starts_nothing_more_and_writes_down_what_ended(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1, cooldown=0)
+    town.model.seconds = 100
+    await host.note()
+    await town.later(50)
+    host.scheduler.stop()
+    await town.later(60)
+    await host.scheduler.stopped()
+    await host.note()
+    await town.later(600)
 
-        assert len(t.model.runs) == 2
-        assert (await t.book()).used(t.clock.now()) == 0
+    assert town.model.runs == [SPACE]
+    assert (await town.book()).past(SPACE).state == "ok"
 
 
-async def test_stopping_starts_nothing_more_and_writes_down_what_ended(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1, cooldown=0)
-        t.model.seconds = 100
-        await host.note()
-        await t.later(50)
-        host.scheduler.stop()
-        await t.later(60)
-        await host.scheduler.stopped()
-        await host.note()
-        await t.later(600)
+async def test_stopping_one_that_waits_takes_no_time(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=1)
+    before = trio.current_time()
+    host.scheduler.stop()
+    await host.scheduler.stopped()
 
-        assert t.model.runs == [SPACE]
-        assert (await t.book()).past(SPACE).state == "ok"
+    assert trio.current_time() == before
 
 
-async def test_stopping_one_that_waits_takes_no_time(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=1)
-        before = trio.current_time()
-        host.scheduler.stop()
-        await host.scheduler.stopped()
+async def test_hours_of_waiting_ask_the_store_for_next_to_nothing(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=5, at=(time(13, 59, 59),))
+    before = len(host.store.requests)
+    await town.later(25_000)
 
-        assert trio.current_time() == before
-
-
-async def test_hours_of_waiting_ask_the_store_for_next_to_nothing(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=5, at=(time(13, 59, 59),))
-        before = len(host.store.requests)
-        await t.later(25_000)
-
-        asked = [one for one in host.store.requests[before:] if one.verb != "head"]
-        assert len(asked) <= 2, asked
+    asked = [one for one in host.store.requests[before:] if one.verb != "head"]
+    assert len(asked) <= 2, asked
 
 
-async def test_many_notes_at_once_are_one_look(autojump_clock: Clock) -> None:
-    async with town() as t:
-        host = await t.host(after_notes=200)
-        for number in range(199):
-            await host.note(f"note {number}")
-        await t.later(5)
-        assert (t.model.runs, host.state()["notes"]) == ([], 199)
-        await host.note()
-        await t.later(5)
+async def test_many_notes_at_once_are_one_look(town: Town, autojump_clock: Clock) -> None:
+    host = await town.host(after_notes=200)
+    for number in range(199):
+        await host.note(f"note {number}")
+    await town.later(5)
+    assert (town.model.runs, host.state()["notes"]) == ([], 199)
+    await host.note()
+    await town.later(5)
 
-        assert t.model.runs == [SPACE]
-        listing = await list_all(t.world.memory, keys.live_prefix(SPACE))
-        assert [info.key for info in listing.objects] == [keys.keep_key(SPACE, keys.LIVE)]
+    assert town.model.runs == [SPACE]
+    listing = await list_all(town.world.memory, keys.live_prefix(SPACE))
+    assert [info.key for info in listing.objects] == [keys.keep_key(SPACE, keys.LIVE)]
 
 
 def test_the_world_starts_in_the_afternoon() -> None:
@@ -606,42 +590,42 @@ def test_the_world_starts_in_the_afternoon() -> None:
 
 
 @pytest.mark.parametrize("what", ["damaged", "gone", "ahead"])
-async def test_hours_are_served_on_whatever_becomes_of_the_book(what: str, autojump_clock: Clock) -> None:
+async def test_hours_are_served_on_whatever_becomes_of_the_book(what: str, town: Town, autojump_clock: Clock) -> None:
     """A record that was lost, or told by a clock that is days ahead, costs at most a run, never all runs to come."""
-    async with town() as t:
-        await t.host(at=(time(15, 30),))
-        await t.sleep(5_401)
-        assert len(t.model.runs) == 1
-        far = t.clock.now() + timedelta(days=2)
-        if what == "gone":
-            await t.world.memory.delete(keys.schedule_key())
-        else:
-            told = Book(spaces={SPACE: Past(started=far, ended=far, served=far, host="other/1", state="ok")}).render()
-            await t.world.put(keys.schedule_key(), told if what == "ahead" else b"\xffdamaged")
-        for _ in range(5):
-            await t.sleep(86_400)
+    await town.host(at=(time(15, 30),))
+    await town.sleep(5_401)
+    assert len(town.model.runs) == 1
+    far = town.clock.now() + timedelta(days=2)
+    if what == "gone":
+        await town.world.memory.delete(keys.schedule_key())
+    else:
+        told = Book(spaces={SPACE: Past(started=far, ended=far, served=far, host="other/1", state="ok")}).render()
+        await town.world.put(keys.schedule_key(), told if what == "ahead" else b"\xffdamaged")
+    for _ in range(5):
+        await town.sleep(86_400)
 
-        assert 5 <= len(t.model.runs) - 1 <= 6
+    assert 5 <= len(town.model.runs) - 1 <= 6
 
 
-async def test_notes_whose_plan_is_held_start_no_run_on_any_host_until_there_are_others(autojump_clock: Clock) -> None:
-    async with town() as t:
-        for _ in range(3):
-            await t.world.note("from before")
-        notes = [
-            info
-            for info in await t.world.replica.names.walk(keys.live_prefix(SPACE))
-            if not info.key.endswith(keys.KEEP)
-        ]
-        removes = tuple(NoteEntry(info.key, info.etag, "", "", "", "") for info in notes)
-        plan = Entry(number=1, space=SPACE, state="held", committed_at=t.world.clock.now(), removes=removes)
-        await t.world.put(keys.held_key(SPACE, 1), plan.render())
+async def test_notes_whose_plan_is_held_start_no_run_on_any_host_until_there_are_others(
+    town: Town, autojump_clock: Clock
+) -> None:
+    for _ in range(3):
+        await town.world.note("from before")
+    notes = [
+        info
+        for info in await town.world.replica.names.walk(keys.live_prefix(SPACE))
+        if not info.key.endswith(keys.KEEP)
+    ]
+    removes = tuple(NoteEntry(info.key, info.etag, "", "", "", "") for info in notes)
+    plan = Entry(number=1, space=SPACE, state="held", committed_at=town.world.clock.now(), removes=removes)
+    await town.world.put(keys.held_key(SPACE, 1), plan.render())
 
-        host = await t.host(after_notes=1, cooldown=0)
-        await t.later(3_600)
-        assert t.model.runs == []
-        assert "run 1 is held" in host.state()["held_back_by"]
+    host = await town.host(after_notes=1, cooldown=0)
+    await town.later(3_600)
+    assert town.model.runs == []
+    assert "run 1 is held" in host.state()["held_back_by"]
 
-        await host.note()
-        await t.later(120)
-        assert t.model.runs == [SPACE]
+    await host.note()
+    await town.later(120)
+    assert town.model.runs == [SPACE]

@@ -7,8 +7,9 @@ taken twice. The model is a real HTTP endpoint; the bucket is in memory and outl
 from __future__ import annotations
 
 import pytest
+import virtual
 from consolidation_world import SPACE, World
-from crash_world import WAYS, Process, started
+from crash_world import WAYS, Process
 
 from livememfs.records import keys
 from livememfs.records.space import Meta
@@ -30,9 +31,7 @@ NOTES = 3
 
 
 async def seeded() -> World:
-    world = World()
-    await world.seed(notes=NOTES, bank={"progress.md": OLD, "kept.md": "# Kept\n"})
-    return world
+    return await World.seeded(notes=NOTES, bank={"progress.md": OLD, "kept.md": "# Kept\n"})
 
 
 async def course() -> tuple[dict[str, bytes], dict[str, bytes], int]:
@@ -46,7 +45,7 @@ async def course() -> tuple[dict[str, bytes], dict[str, bytes], int]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_dies_at_any_request_has_happened_or_has_not(way: str) -> None:
-    before, after, count = started(course)
+    before, after, count = virtual.run(course)
     seen = set()
     for at in range(1, count + 1):
 
@@ -68,6 +67,6 @@ def test_a_run_that_dies_at_any_request_has_happened_or_has_not(way: str) -> Non
             assert Meta.parse(await world.get(keys.meta_key(SPACE))).total_notes_processed == NOTES
             assert [entry.state for entry in await world.ledger()] == ["applied"], about
 
-        started(story)
+        virtual.run(story)
     print(f"{count} requests, {way}")
     assert seen == ({True} if way == "lost" else {True, False})

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 import trio
-from consolidation_world import SPACE, World, asking, filing, run
+from consolidation_world import SPACE, World, answering, filing, result_of, run
 from trio.abc import Clock
 from undo_world import consolidate, picture, recovered, take_back
 
@@ -20,7 +20,7 @@ from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
 from livememfs.spaces import backups
-from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import Scripted, consolidation_reply
 from livememfs.testing.store import Fault, StoreRequest
 
 OLD = "# Progress\r\n\r\nthe parser, Grüße\r\n"
@@ -238,15 +238,14 @@ async def test_lease_backup_ledger_notes_bank_synthesis_and_the_record_last(worl
 async def test_an_undo_waits_for_the_run_that_is_at_work(world: World) -> None:
     held = Scripted(json.dumps(consolidation_reply({"progress.md": "# P\n\nfirst\n"})), hold=True)
     before = await picture(world)
-    with ScriptedLLM(held) as llm:
-        async with asking(world, llm) as consolidations, trio.open_nursery() as nursery:
-            ticket = consolidations.touch(SPACE)
-            await trio.to_thread.run_sync(llm.wait_for_requests, 1)
-            nursery.start_soon(take_back, world)
-            await trio.testing.wait_all_tasks_blocked(0.01)
-            llm.release()
-            [*_, result] = [value async for value in consolidations.wait(SPACE, ticket)]
-            assert result["state"] == "ok"
+    async with answering(world, held) as (consolidations, llm), trio.open_nursery() as nursery:
+        ticket = consolidations.touch(SPACE)
+        await trio.to_thread.run_sync(llm.wait_for_requests, 1)
+        nursery.start_soon(take_back, world)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        llm.release()
+        result = await result_of(consolidations, ticket)
+        assert result["state"] == "ok"
 
     assert await picture(world) == before
     assert [entry.kind for entry in await world.ledger()] == ["consolidation", "undo"]
@@ -289,8 +288,7 @@ async def test_a_bank_file_that_an_undo_removes_is_kept_beside_when_it_was_edite
 
 
 async def test_an_undo_whose_lease_another_host_has_taken_over_commits_nothing(autojump_clock: Clock) -> None:
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     async with filing(world) as consolidations:  # a model's endpoint has a clock of its own
         assert (await consolidations.run_once(SPACE)).state == "ok"
     before = await world.bucket()

@@ -108,8 +108,8 @@ def test_no_text_leads_outside(tool: McpTool, tmp_path_factory: pytest.TempPathF
                 assert CANARY not in answer.replace(nasty, "")
             assert await outside(app) == before
 
-    @settings(max_examples=8, suppress_health_check=list(HealthCheck))
-    @given(st.lists(st.tuples(NASTY, st.integers(0, texts - 1)), min_size=6, max_size=6))
+    @settings(max_examples=4, suppress_health_check=list(HealthCheck))
+    @given(st.lists(st.tuples(NASTY, st.integers(0, texts - 1)), min_size=12, max_size=12))
     def run(arguments: list[tuple[str, int]]) -> None:
         trio.run(attempts, arguments)
 

@@ -18,7 +18,7 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.serve.web import Site
 from livememfs.serve.web import stream as streams
 from livememfs.serve.web.events import KEPT, Events
@@ -37,7 +37,7 @@ def site(nursery: trio.Nursery) -> Site:
     clock = ManualClock()
     replica = Replica(FaultyStore(MemoryStore()))
     nursery.start_soon(replica.run)
-    context = context_of(replica, clock, Consolidations(replica, clock, None, nursery=nursery))
+    context = context_of(replica, clock, RunQueue(replica, clock, None, nursery=nursery))
     return Site(Root(context), Doors())
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from consolidation_world import SPACE, World, asking
+from consolidation_world import SPACE, World, ask
 from consolidation_world import run as run_once
 from digest_world import digest
 from undo_world import consolidate, recovered, take_back
@@ -19,7 +19,7 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, Kind, Write
 from livememfs.records.space import Meta, parse_synthesis
 from livememfs.spaces.counts import counted
-from livememfs.testing.llm import ScriptedLLM, consolidation_reply, digest_reply
+from livememfs.testing.llm import consolidation_reply, digest_reply
 from livememfs.testing.store import Fault, StoreRequest
 from livememfs.text.times import iso
 
@@ -84,11 +84,9 @@ async def test_the_model_is_told_which_consolidation_it_is(world: World) -> None
     await digest(world, digest_reply(skipped={1: "nothing", 2: "nothing"}))
     await consolidate(world, FILES)
     await world.note("more")
-    with ScriptedLLM(consolidation_reply(FILES)) as llm:
-        async with asking(world, llm) as consolidations:
-            await consolidations.run_once(SPACE)
+    _, [request] = await ask(world, consolidation_reply(FILES))
 
-    assert "Consolidation 2 of the space" in llm.requests[0].text
+    assert "Consolidation 2 of the space" in request.text
 
 
 @pytest.mark.parametrize("keeps_fields", [True, False])

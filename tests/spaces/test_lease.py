@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import trio
 import virtual
-from consolidation_world import SPACE, World, asking, filing
+from consolidation_world import SPACE, World, asking, begun, filing, result_of
 from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.records import keys
 from livememfs.runs.apply import Recovery
-from livememfs.runs.options import RunOptions
 from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, HeldLease, Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
@@ -257,13 +256,9 @@ async def two_hosts(world: World, llm: ScriptedLLM) -> AsyncIterator[list[Any]]:
         yield [one, two]
 
 
-def test_two_hosts_that_are_touched_at_the_same_instant_make_one_run_and_both_end_well() -> None:
-    virtual.run(_fifty_touches)
-
-
-async def _fifty_touches() -> None:
-    world = World()
-    await world.seed()
+@virtual.timed
+async def test_two_hosts_that_are_touched_at_the_same_instant_make_one_run_and_both_end_well() -> None:
+    world = await World.seeded()
     with ScriptedLLM(responder=lambda _: REPLY) as llm:
         async with two_hosts(world, llm) as hosts:
             for number in range(1, ROUNDS + 1):
@@ -271,8 +266,7 @@ async def _fifty_touches() -> None:
                 ends: list[dict[str, Any]] = []
 
                 async def touched(host: Any, ends: list[dict[str, Any]] = ends) -> None:
-                    ticket = host.touch(SPACE, RunOptions())
-                    ends.append([value async for value in host.wait(SPACE, ticket)][-1])
+                    ends.append(await result_of(host, host.touch(SPACE)))
 
                 async with trio.open_nursery() as nursery:
                     for host in hosts:
@@ -285,36 +279,29 @@ async def _fifty_touches() -> None:
     assert len({note.key for entry in ledger for note in entry.removes}) == ROUNDS
 
 
-def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
+@virtual.timed
+async def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
     expect_log: Callable[[str], None],
 ) -> None:
     expect_log("the lease of a space is lost")
-
-    async def main() -> None:
-        world = World()
-        await world.seed(notes=2)
-        held = Scripted(json.dumps(REPLY), hold=True)
-        with ScriptedLLM(held, REPLY) as llm:
-            async with two_hosts(world, llm) as (one, two):
-                late = one.touch(SPACE)
-                await trio.to_thread.run_sync(llm.wait_for_requests, 1)
-                world.store.fail_all = errors.Unreachable("asleep", endpoint="the bucket")
-                assert (await two.run_once(SPACE)).metrics.notes_processed == 2
-                after = await world.bucket()
-                world.store.fail_all = None
-                llm.release()
-                end = [value async for value in one.wait(SPACE, late)][-1]
-        assert (end["state"], "lease" in end["reason"]) == ("error", True)
-        assert await world.bucket() == after
-        assert [entry.number for entry in await world.ledger()] == [1]
-
-    virtual.run(main)
+    world = await World.seeded(notes=2)
+    with ScriptedLLM(Scripted(json.dumps(REPLY), hold=True), REPLY) as llm:
+        async with two_hosts(world, llm) as (one, two):
+            late = await begun(one, llm)
+            world.store.fail_all = errors.Unreachable("asleep", endpoint="the bucket")
+            assert (await two.run_once(SPACE)).metrics.notes_processed == 2
+            after = await world.bucket()
+            world.store.fail_all = None
+            llm.release()
+            end = await result_of(one, late)
+    assert (end["state"], "lease" in end["reason"]) == ("error", True)
+    assert await world.bucket() == after
+    assert [entry.number for entry in await world.ledger()] == [1]
 
 
 async def _left_open() -> World:
     """A space whose run is committed, and whose notes could not be removed."""
-    world = World()
-    await world.seed(notes=2)
+    world = await World.seeded(notes=2)
     unreachable = errors.Unreachable("reset", endpoint="the bucket")
     world.store.plan = lambda asked, _: Fault(before=unreachable) if asked.verb == "delete" else None
     async with filing(world) as consolidations:

@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import moto_s3
 import pytest
+from werkzeug.test import Client
 
 WITHIN, SHORTLY = 20.0, 0.2
 
@@ -64,3 +65,10 @@ def test_it_is_an_s3_that_knows_conditions() -> None:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_a_signature_of_version_2_with_slashes_is_still_that_of_a_request_to_s3() -> None:
+    """With four, moto would take it for a scope of version 4 and look for a service of that name."""
+    headers = {"Authorization": "AWS test:a/b/c/d/e="}
+    answer = Client(moto_s3.application()).get("/", headers=headers)
+    assert b"ListAllMyBucketsResult" in answer.data

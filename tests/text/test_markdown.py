@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,7 @@ def split(text: str) -> list[str]:
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
+@lru_cache
 def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
     """`start, body, own_end, end` of each heading whose path is unique, by path; found without the code under test."""
     try:
@@ -166,7 +168,7 @@ def test_sections_cover_every_line_once(text: str) -> None:
 def test_headings_are_those_of_commonmark(name: str) -> None:
     text = CORPUS[name]
     document = Document(text)
-    expected = ranges(text)
+    expected = dict(ranges(text))
     twice = set(document.duplicates())
 
     sections = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}

@@ -19,7 +19,7 @@ from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
 from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.spaces import backups
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -58,7 +58,7 @@ class Furnished:
     """The tree; `access` is what may be done in it from now on, `status` what its mount says of itself."""
 
     root: Root
-    consolidations: Consolidations
+    consolidations: RunQueue
     store: MemoryStore
     access: Access = EVERYTHING
     status: dict[str, object] = field(default_factory=dict)
@@ -72,7 +72,7 @@ async def tree(folder: Path) -> AsyncIterator[Furnished]:
     replica = Replica(store, listing_ttl=0)  # what is put behind its back is seen at once
     async with trio.open_nursery() as nursery:
         await nursery.start(replica.run)
-        consolidations = Consolidations(replica, clock, None, nursery=nursery)
+        consolidations = RunQueue(replica, clock, None, nursery=nursery)
         recall = Recall(replica, clock, lambda: Index(folder, "none"), words_alone, patience=PATIENT)
         await nursery.start(recall.run)
         context = context_of(

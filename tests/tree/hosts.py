@@ -17,7 +17,7 @@ from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound, Unreachable
 from livememfs.records import keys
 from livememfs.records.memory import Memory
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -55,7 +55,7 @@ class Host:
             on_conflict=lambda key, copy: self.errors.conflict(key, copy, "changed by another host meanwhile"),
         )
         nursery.start_soon(self.replica.run)
-        self.consolidations = Consolidations(self.replica, clock, None, nursery=nursery)
+        self.consolidations = RunQueue(self.replica, clock, None, nursery=nursery)
         self.agents: dict[int, str] = {}
         self.caches: list[Node] | None = None
         self.prompt = True

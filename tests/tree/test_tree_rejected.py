@@ -13,8 +13,8 @@ from hosts import READ, SPACE, WRITE, Host, World, refused
 
 from livememfs import errors
 from livememfs.llm.client import OpenAIChat
-from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.tree import rejected
@@ -198,9 +198,7 @@ async def consolidated(here: Host, world: World, *answers: Any) -> tuple[dict[st
         try:
             async with trio.open_nursery() as nursery:
                 keep = here.context.rejected.keep
-                runs = Consolidations(
-                    here.replica, world.clock, model, ConsolidationSettings(), nursery=nursery, on_rejected=keep
-                )
+                runs = RunQueue(here.replica, world.clock, model, RunSettings(), nursery=nursery, on_rejected=keep)
                 object.__setattr__(here.context, "consolidations", runs)
                 await here.write(f"{SPACE}/.consolidate", "")
                 lines = await wait(here)

@@ -44,6 +44,7 @@ COLUMNS = (
     "tries",
     "sent",
     "error",
+    "moved",
 )
 
 
@@ -52,10 +53,11 @@ class Operation:
     """A row of `op`, and what only the running process knows of it.
 
     `etag` is the one the content will have (MD5, as stores give it); the true one is told by the bucket. `not_before`
-    and `accepted` are moments of trio's clock. `origin` is what was accepted, where the content is that joined with
-    another host's: whoever wrote it goes on from there.
-    `holds` is the ETag of the content on its way ahead of this one, where this one has all of it. `moved`: it is the
-    content of another key, made from nothing that was here; joined as a change of that, it could vanish.
+    and `accepted` are moments of trio's clock. `moved`: it is the content of another key, made from nothing that was
+    here; joined as a change of that, it could vanish.
+    `origin` is what was accepted, where the content is that joined with another host's: whoever wrote it goes on from
+    there. `holds` is the ETag of the content on its way ahead of this one, where this one has all of it. Neither is
+    written down: they are about who has the file open, and after a crash nobody has. Who opens it then sees it joined.
     """
 
     seq: int
@@ -74,12 +76,12 @@ class Operation:
     tries: int = 0
     sent: str = ""
     error: str | None = None
+    moved: bool = False
     not_before: float = 0.0
     accepted: float = 0.0
     in_flight: bool = False
     origin: bytes | None = None
     holds: str = ""
-    moved: bool = False
 
     def was_sent_as(self, op_id: str) -> bool:
         """Whether a version with this id is our own work: this operation's, or of one that it took the place of."""

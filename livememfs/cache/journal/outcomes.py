@@ -58,7 +58,7 @@ class Outcomes:
 
     def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
         """The bucket has it as it was accepted; None: the key is gone."""
-        if info is not None and op.kind == "put" and info.etag != op.etag and op.blob is not None:
+        if info is not None and info.etag != op.etag and op.blob is not None:
             data = self._blobs.by_id(op.blob)  # a store that names versions in its own way
             if data is not None:
                 self._blobs.put(op.key, info.etag, data)

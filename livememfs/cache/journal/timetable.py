@@ -67,7 +67,7 @@ class Timetable:
         return bool(self._readers(op))
 
     def _readers(self, op: Operation) -> list[Operation]:
-        return [other for other in self._ops.copies.get(op.key, ()) if other is not op] if op.kind != "meta" else []
+        return self._ops.copies.get(op.key, []) if op.kind != "meta" else []
 
     def _is_held_up(self, op: Operation) -> bool:
         """Whether another operation has to come first.

@@ -115,7 +115,6 @@ def _read_names(value: object, files: AbstractSet[str], faults: list[str]) -> tu
 
 
 def _known_name(value: object, files: AbstractSet[str]) -> str | None:
-    """The file of the reply with this name, or None."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,7 +1,6 @@
 """A plan of a consolidation as an entry of the ledger: all that is needed to carry it out, and the notes of each part.
 
-Owns the form of that entry. Refuses to read or write the bucket (`ledger` does). Pure; any
-thread.
+Owns the form of that entry. Refuses to read or write the bucket (`ledger` does). Pure; any thread.
 """
 
 from __future__ import annotations

@@ -117,12 +117,12 @@ def _units(name: str, text: str, outline: Outline, room: int) -> Iterator[_Unit]
             continue
         titles = " ".join(section.path)
         cost = tokens(own) + tokens(titles) + PER_ENTRY
-        told = frozenset(words(f"{name} {titles} {own}"))
+        own_words = frozenset(words(f"{name} {titles} {own}"))
         if cost * 2 <= room:
-            yield _Unit(name, section.path, own, cost, told)
+            yield _Unit(name, section.path, own, cost, own_words)
         else:
             end = _end_of(own, room // 2 - tokens(titles) - PER_ENTRY)
-            yield _Unit(name, section.path, end, tokens(end) + tokens(titles) + PER_ENTRY, told, is_end=True)
+            yield _Unit(name, section.path, end, tokens(end) + tokens(titles) + PER_ENTRY, own_words, is_end=True)
 
 
 def _end_of(text: str, room: int) -> str:

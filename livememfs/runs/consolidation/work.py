@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from livememfs.cache.replica import Replica
@@ -27,9 +28,9 @@ from livememfs.runs.coverage import skips_all
 from livememfs.runs.entry import Committer
 from livememfs.runs.held import stood_on
 from livememfs.runs.inputs import NoteChoice
-from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.options import RunSettings
 from livememfs.runs.work import Work
-from livememfs.text.outgoing import Outgoing, outgoing
+from livememfs.text.outgoing import outgoing
 
 
 class Consolidation(Work[BankInputs, BankPlan]):
@@ -44,7 +45,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
     def prompt(self, inputs: BankInputs) -> list[ChatMessage]:
         return consolidation_prompt(inputs)
 
-    def plan(self, reply: ChatReply, inputs: BankInputs, settings: ConsolidationSettings, *, last: bool) -> BankPlan:
+    def plan(self, reply: ChatReply, inputs: BankInputs, settings: RunSettings, *, last: bool) -> BankPlan:
         return plan_from_reply(reply, inputs, overlap=last, lenient=settings.unsourced == "list")
 
     def without_model(self, inputs: BankInputs) -> BankPlan:
@@ -57,13 +58,10 @@ class Consolidation(Work[BankInputs, BankPlan]):
 
     async def accounted(self, inputs: BankInputs, plan: BankPlan) -> BankPlan:
         bank = inputs.bank_texts()
-
-        def lines() -> tuple[Outgoing, ...]:
-            return outgoing(bank, plan.bank_after(bank), plan.reasons)
-
+        lines = partial(outgoing, bank, plan.bank_after(bank), plan.reasons)
         return replace(plan, outgoing=await aside(inputs.size, lines))
 
-    def too_much(self, inputs: BankInputs, plan: BankPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
+    def too_much(self, inputs: BankInputs, plan: BankPlan, settings: RunSettings) -> tuple[str, ...]:
         bank = inputs.bank_texts()
         dropping = too_much(bank, plan.bank_after(bank), plan.outgoing, settings.drop_limit)
         return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))

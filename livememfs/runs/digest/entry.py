@@ -15,7 +15,7 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
 from livememfs.runs.coverage import Fate
-from livememfs.runs.digest.inputs import DigestInputs
+from livememfs.runs.digest.inputs import DigestInputs, takes_notes
 from livememfs.runs.digest.plan import DigestFact, DigestPlan
 from livememfs.runs.entry import Committer, note_entry, origins_of
 from livememfs.text.privacy import redaction as privacy
@@ -71,7 +71,7 @@ def leaving_notes(inputs: DigestInputs, plan: DigestPlan) -> frozenset[int]:
 
     Without a model a skipped note was not judged, so it stays.
     """
-    if not inputs.takes_notes:
+    if not takes_notes(inputs.meta):
         return frozenset()
     fates = plan.coverage.fates
     return frozenset(number for number, fate in fates.items() if fate.used_in or not plan.verbatim)

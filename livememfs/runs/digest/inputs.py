@@ -15,6 +15,7 @@ from datetime import datetime
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import NotText
+from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
@@ -68,11 +69,6 @@ class DigestInputs(Inputs):
     there: frozenset[str] = frozenset()
     room: int = 0
 
-    @property
-    def takes_notes(self) -> bool:
-        """Whether digests take the notes of this space out of `live/`."""
-        return takes_notes(self.meta)
-
 
 def takes_notes(meta: Meta) -> bool:
     """Whether digests take the notes of a space out of `live/`."""
@@ -110,7 +106,7 @@ async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> Digest
         late=late,
         now=choice.now,
         known=known,
-        taken=frozenset(_id_of(info.key) for info in memories),
+        taken=frozenset(map(_id_of, memories)),
         digested=digested,
         there=there,
         room=choice.known,
@@ -142,13 +138,11 @@ async def _newest_memories(replica: Replica, space: str, now: datetime) -> list[
         level = await replica.names.listing(f"{space}/{collection}/", fresh=True)
         infos += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
     there = (info for info in infos if not keys.has_ended(info.key, now))
-    return sorted(there, key=lambda info: _id_of(info.key), reverse=True)
+    return sorted(there, key=_id_of, reverse=True)
 
 
-def _id_of(key: str) -> str:
-    name = key.rpartition("/")[2]
-    parsed = keys.MemoryName.parse(name)
-    return parsed.id if parsed is not None else name.removesuffix(".md")
+def _id_of(info: ObjectInfo) -> str:
+    return id_of(info.key.rpartition("/")[2])
 
 
 async def _related(
@@ -158,14 +152,14 @@ async def _related(
     newest = memories[:LOOKED_AT]
     contents = await read_versions(replica, newest)
     text = "\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes)
-    said, every_word = words(text), set(_WORD.findall(text.casefold()))
+    words_of_notes, every_word = words(text), set(_WORD.findall(text.casefold()))
     shared: dict[KnownMemory, int] = {}
     for info in newest:
         known = _known(info.key, contents[info.key], now) if info.key in contents else None
         if known is not None:
             # A subject counts however short it is: it may be a name.
             subjects = set(_WORD.findall(" ".join(known.subjects).casefold()))
-            shared[known] = len(words(known.content) & said | subjects & every_word)
+            shared[known] = len(words(known.content) & words_of_notes | subjects & every_word)
     best = sorted((known for known in shared if shared[known]), key=lambda known: -shared[known])[:SHOWN]
     return tuple(known for known in shared if known in best)
 

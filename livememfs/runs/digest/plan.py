@@ -208,7 +208,6 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
 
 
 def _choice_faults(entry: Mapping[str, Any], collection: str) -> list[str]:
-    """Faults of the fields that have one of several values."""
     faults = []
     kind, ttl, weight, category = entry["type"], entry["ttl"], entry.get("importance"), entry.get("category")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -225,16 +224,16 @@ def _choice_faults(entry: Mapping[str, Any], collection: str) -> list[str]:
 
 
 def _read_subjects(value: object, faults: list[str]) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
         faults.append('"subjects" is not a list of words')
         return ()
-    if len(value) > MAX_SUBJECTS or any(len(one) > MAX_SUBJECT_CHARS for one in value):
+    if len(value) > MAX_SUBJECTS or any(len(word) > MAX_SUBJECT_CHARS for word in value):
         faults.append(f"subjects are at most {MAX_SUBJECTS}, of at most {MAX_SUBJECT_CHARS} characters")
         return ()
-    if odd := [one for one in value if not one.isprintable()]:
+    if odd := [word for word in value if not word.isprintable()]:
         faults.append(f"the subject {shown(odd[0])} has a character that cannot be seen")
         return ()
-    return tuple({one.casefold(): one.strip() for one in reversed(value)}.values())[::-1]
+    return tuple({word.casefold(): word.strip() for word in reversed(value)}.values())[::-1]
 
 
 def _read_sources(value: object, count: int, faults: list[str]) -> tuple[int, ...]:
@@ -248,7 +247,6 @@ def _read_sources(value: object, count: int, faults: list[str]) -> tuple[int, ..
 
 
 def _read_skipped(value: object, count: int, faults: list[str]) -> dict[int, str]:
-    """Reasons by note."""
     if not isinstance(value, list):
         faults.append('"skipped" is not a list')
         return {}

@@ -66,7 +66,9 @@ cannot do, {keys.GOALS} for what that agent would like; then with a category, fo
 
 def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
     """The request of one digest: memories that are likely related, notes in order of time."""
-    known = [{"memory": one.content, "type": one.type, "subjects": list(one.subjects)} for one in inputs.known]
+    known = [
+        {"memory": memory.content, "type": memory.type, "subjects": list(memory.subjects)} for memory in inputs.known
+    ]
     sections = [
         f"A digest of the space {as_json(inputs.space)}.",
         section(
@@ -93,7 +95,7 @@ _FACT = object_schema(
     ttl={"type": ["string", "null"]},
     importance={"type": "number", "minimum": 0, "maximum": 1},
     collection={"type": "string", "enum": list(keys.COLLECTIONS)},
-    category={"type": "string", "enum": [one for found in CATEGORIES.values() for one in found]},
+    category={"type": "string", "enum": [category for categories in CATEGORIES.values() for category in categories]},
     sources={"type": "array", "items": _NOTE},
 )
 

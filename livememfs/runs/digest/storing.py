@@ -12,6 +12,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import ObjectMissing, PreconditionFailed
+from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.spaces.objects import put_new
@@ -46,8 +47,7 @@ async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) ->
 async def _was_there(replica: Replica, space: str, key: str) -> bool:
     """Whether a memory was stored before: it is there, with whatever end, or was forgotten or replaced since."""
     collection, _, name = key.partition("/")
-    parsed = keys.MemoryName.parse(name)
-    memory_id = parsed.id if parsed is not None else name.removesuffix(".md")
+    memory_id = id_of(name)
     if await replica.names.walk(f"{space}/{collection}/{memory_id}"):
         return True
     return bool(await replica.names.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))

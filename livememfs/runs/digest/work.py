@@ -32,7 +32,7 @@ from livememfs.runs.digest.prompt import DIGEST_SCHEMA, digest_prompt
 from livememfs.runs.digest.storing import store
 from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice, read_meta
-from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.options import RunSettings
 from livememfs.runs.work import Work
 
 
@@ -48,9 +48,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
     def prompt(self, inputs: DigestInputs) -> list[ChatMessage]:
         return digest_prompt(inputs)
 
-    def plan(
-        self, reply: ChatReply, inputs: DigestInputs, settings: ConsolidationSettings, *, last: bool
-    ) -> DigestPlan:
+    def plan(self, reply: ChatReply, inputs: DigestInputs, settings: RunSettings, *, last: bool) -> DigestPlan:
         return plan_from_reply(reply, inputs, lenient=settings.unsourced == "list")
 
     def without_model(self, inputs: DigestInputs) -> DigestPlan:
@@ -65,7 +63,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
     def joined(self, inputs: DigestInputs) -> JoinedFacts:
         return JoinedFacts(inputs)
 
-    def too_much(self, inputs: DigestInputs, plan: DigestPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
+    def too_much(self, inputs: DigestInputs, plan: DigestPlan, settings: RunSettings) -> tuple[str, ...]:
         return skips_all(plan.coverage, len(inputs.notes)) if leaving_notes(inputs, plan) else ()
 
     def takes_away(self, inputs: DigestInputs, plan: DigestPlan) -> bool:

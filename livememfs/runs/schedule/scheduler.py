@@ -25,7 +25,7 @@ from livememfs.records.schedule import DigestSchedule, Schedule
 from livememfs.records.schedule_book import Book
 from livememfs.runs import held
 from livememfs.runs.options import RunKind, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import STATES
 from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.space import Scheduled
@@ -63,7 +63,7 @@ class Scheduler:
         self,
         replica: Replica,
         clock: Clock,
-        consolidations: Consolidations,
+        consolidations: RunQueue,
         schedule: Schedule,
         *,
         host: str = "",
@@ -124,7 +124,7 @@ class Scheduler:
             self._woken.set()
 
     def stop(self) -> None:
-        """Start nothing more. A run at work goes on until the consolidations end it (`drain`)."""
+        """Start nothing more. A run at work goes on until the queue ends it (`drain`)."""
         self._stopping = True
         self._idle.cancel()
 
@@ -201,7 +201,6 @@ class Scheduler:
         return limit > 0 and book.used(now) >= limit
 
     def _patience(self) -> float:
-        """Seconds until the next look."""
         now = self._clock.now()
         moments = [state.next.when for state in self._spaces if state.next.when and state.next.when > now]
         return min([LOOK_EVERY, *((moment - now).total_seconds() for moment in moments)])
@@ -276,7 +275,6 @@ class Scheduler:
         return bool(written) and not self._stopping
 
     async def _follow(self, state: Scheduled) -> None:
-        """Make the run, and remember how it ended."""
         before, newest = state.notes, self._consolidations.latest(state.name, state.kind)
         ticket = self._consolidations.touch(state.name, RunOptions(kind=state.kind))
         result: dict[str, Any] = {}

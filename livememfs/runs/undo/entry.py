@@ -69,9 +69,9 @@ class TakeBack:
 
     def __init__(self, replica: Replica, space: str, since: Sequence[Entry]) -> None:
         self._replica, self._space = replica, space
-        self._since = [run for run in since if run.kind != "digest"]
-        digests = (run for run in since if run.kind == "digest")
-        self._digested = {note.key.removeprefix(f"{space}/") for run in digests for note in run.removes}
+        self._since = [run for run in since if run.changes_bank]
+        others = (run for run in since if not run.changes_bank)
+        self._stay_away = {note.key.removeprefix(f"{space}/") for run in others for note in run.removes}
         self._backups: dict[str, Backup] = {}
         self._held: dict[str, Objects] = {}
 
@@ -160,7 +160,7 @@ class TakeBack:
         wanted = {name for name in base if name.startswith(_LIVE)}
         wanted |= {name for name, trail in trails.items() if not trail.put_first}
         sources: dict[str, ObjectInfo] = {}
-        for name in wanted - now.keys() - self._digested:
+        for name in wanted - now.keys() - self._stay_away:
             trail = trails.get(name)
             held: Objects | None = base
             if trail is not None and trail.taken is not None:
@@ -189,18 +189,14 @@ class TakeBack:
         """A note to remove; None when somebody has changed it since, or when that cannot be found out."""
         data = await self._replica.read_version(info)
         try:
-            same = data == ((put.content or "").encode() if not put.copy else await self._copied(put))
+            was_put = (await self._replica.read(put.copy)).data if put.copy else (put.content or "").encode()
             note = Note.parse(data, path=info.key, name=keys.parse(info.key).name)
         except (ObjectMissing, NotText):
             return None
-        return _entry_of(info, data, note) if same else None
-
-    async def _copied(self, put: Write) -> bytes:
-        return (await self._replica.read(put.copy)).data
-
-
-def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:
-    return NoteEntry(info.key, info.etag, sha256(data).hexdigest(), note.agent, iso(note.timestamp), first_line(note))
+        if data != was_put:
+            return None
+        digest, when = sha256(data).hexdigest(), iso(note.timestamp)
+        return NoteEntry(info.key, info.etag, digest, note.agent, when, first_line(note))
 
 
 def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:

@@ -98,7 +98,6 @@ async def restore_backup(
 
 
 async def _restore_new(replica: Replica, backup: Backup, target: str, progress: Progress | None) -> Restored:
-    """Make a new space."""
     record = await _record_of(replica, backup, target)
     wanted = await _wanted(replica, backup)
     await _expect_room(replica, target, wanted)
@@ -123,7 +122,7 @@ async def _restore_over(
 
 async def _wanted(replica: Replica, backup: Backup) -> dict[str, ObjectInfo]:
     """The objects of a backup that are restored, by their names in the space."""
-    named = {_name(item, backup.prefix): item for item in await replica.names.walk(backup.prefix)}
+    named = {item.key.removeprefix(backup.prefix): item for item in await replica.names.walk(backup.prefix)}
     return {name: item for name, item in named.items() if is_content(name)}
 
 
@@ -186,7 +185,7 @@ async def _keep_theirs(replica: Replica, item: ObjectInfo, target: str) -> str |
 async def _expect_room(replica: Replica, target: str, wanted: Mapping[str, ObjectInfo]) -> None:
     """NotEmpty when the target has other objects than an interrupted restore of the same backup leaves."""
     for item in await content_of(replica, target):
-        name = _name(item, f"{target}/")
+        name = item.key.removeprefix(f"{target}/")
         ours = wanted.get(name)
         if keys.parse(item.key).kind != "keep" and (ours is None or (ours.etag, ours.size) != (item.etag, item.size)):
             raise NotEmpty(path=target, detail=f"{name} stands where the backup would go")
@@ -253,7 +252,3 @@ async def _last_number(replica: Replica, space: str) -> int:
     with suppress(ObjectMissing, ValueError):
         return Meta.parse((await replica.read(keys.meta_key(space), fresh=True)).data).ledger
     return 0
-
-
-def _name(item: ObjectInfo, prefix: str) -> str:
-    return item.key[len(prefix) :]

@@ -119,8 +119,10 @@ async def _since(replica: Replica, space: str, number: int | None) -> list[Entry
         )
     if not since or since[0].number != chosen:
         raise NotFound(path=f"run {chosen} of {space}")
-    if since[0].kind == "digest":
-        raise BadRequest(path=f"run {chosen} of {space}", detail="it is a digest; what it stored can be forgotten")
+    if not since[0].changes_bank:
+        raise BadRequest(
+            path=f"run {chosen} of {space}", detail=f"it is a {since[0].kind}; what it stored can be forgotten"
+        )
     return since
 
 

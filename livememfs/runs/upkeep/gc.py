@@ -26,7 +26,7 @@ from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.spaces import backups
-from livememfs.spaces.backup_list import prefix_of_all
+from livememfs.spaces.backup_list import objects_of_backups
 from livememfs.spaces.backup_make import each
 from livememfs.spaces.describe import list_spaces
 from livememfs.spaces.entries import entries_in, log_it, read_all
@@ -50,6 +50,8 @@ TRACED_FOR = timedelta(days=180)
 """Longer than a machine is off: when it comes back, it may upload a note again that was removed meanwhile."""
 READ_AT_ONCE = 8
 _UNUSED = "another model has been in use since, and this one's can be computed again"
+_SILENT = "its host has announced nothing since"
+_TOLD = "the session was told nothing since"
 _TRACED = "the note was removed so long ago that nobody can be about to store it again"
 _IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over"})
 
@@ -114,10 +116,15 @@ async def find(
         raise NotFound(path=space)
     for name in sorted(spaces if space is None else spaces & {space}):
         findings += await _in_live(replica, name, before)
-        findings += await _beacons(replica, name, now - SILENT_FOR)
         findings += await _vectors(replica, name, before)
-        findings += await _traces(replica, name, now - TRACED_FOR)
-        findings += await _told(replica, name, before)
+        of_use_for_a_while: tuple[tuple[Kind, str, str, datetime, str], ...] = (
+            ("beacon", f"{name}/{keys.CHANGES}/", ".json", now - SILENT_FOR, _SILENT),
+            ("trace", keys.removed_prefix(name), "", now - TRACED_FOR, _TRACED),
+            ("told", f"{name}/{keys.SESSIONS}/", f"/{keys.TOLD}", before, _TOLD),
+        )
+        for kind, prefix, ending, limit, why in of_use_for_a_while:
+            infos = [info for info in await replica.names.walk(prefix) if info.key.endswith(ending)]
+            findings += [_finding(kind, name, info, why) for info in infos if _modified([info]) < limit]
     return sorted(findings, key=lambda finding: (finding.space, finding.kind, finding.key))
 
 
@@ -134,14 +141,8 @@ def _modified(infos: Iterable[ObjectInfo]) -> datetime:
 
 
 async def _torn_backups(replica: Replica, space: str | None, before: datetime) -> list[Finding]:
-    sets: dict[tuple[str, str], list[ObjectInfo]] = {}
-    for info in await replica.names.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
-        parsed = keys.parse(info.key)
-        stamp, slash, _ = parsed.name.partition("/")
-        if parsed.kind == "backup" and stamp and slash:
-            sets.setdefault((parsed.space, stamp), []).append(info)
     torn = []
-    for (name, stamp), infos in sets.items():
+    for (name, stamp), infos in (await objects_of_backups(replica, space)).items():
         prefix, modified = keys.backup_prefix(name, stamp), _modified(infos)
         if modified < before and all(info.key != prefix + keys.META for info in infos):
             why = "it was interrupted and cannot be restored"
@@ -161,23 +162,6 @@ async def _leases(replica: Replica, space: str | None, spaces: set[str], before:
     return unused
 
 
-async def _beacons(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.names.walk(f"{space}/{keys.CHANGES}/")
-    silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
-    return [_finding("beacon", space, info, "its host has announced nothing since") for info in silent]
-
-
-async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.names.walk(keys.removed_prefix(space))
-    return [_finding("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
-
-
-async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.names.walk(f"{space}/{keys.SESSIONS}/")
-    told = [info for info in infos if info.key.endswith(f"/{keys.TOLD}") and _modified([info]) < before]
-    return [_finding("told", space, info, "the session was told nothing since") for info in told]
-
-
 async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:
     """Vectors of models that are not used any more: vectors of another model were written since."""
     models: dict[str, list[ObjectInfo]] = {}
@@ -194,7 +178,6 @@ async def _vectors(replica: Replica, space: str, before: datetime) -> list[Findi
 
 
 async def _in_live(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    """Objects in `live/` that no run takes."""
     findings: list[Finding] = []
     notes: list[ObjectInfo] = []
     for info in await replica.names.walk(keys.live_prefix(space)):

@@ -341,6 +341,7 @@ def test_the_work_grows_with_the_text_and_no_faster(head: str, unit: str) -> Non
     """Eight times the text takes about eight times as long; if parts were read again and again, it would take 64."""
     anchors = "ghp_ sk- eyJ atlasv1.org-sentry :aa-us asia akia " + "x" * 20 + " " + head
 
-    small, large = (seconds(anchors + unit * (size // len(unit))) for size in (4_000, 32_000))
+    small, large = (anchors + unit * (size // len(unit)) for size in (4_000, 32_000))
+    least = seconds(small)
 
-    assert large < 24 * small
+    assert any(seconds(large, repeat=1) < 24 * least for _ in range(3))
