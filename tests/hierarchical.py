@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from livememfs.cache.levels import above
 from livememfs.clock import Clock
-from livememfs.errors import ObjectMissing
-from livememfs.store.base import MAX_PAGE, Condition, IfMatch, ObjectInfo, Page
+from livememfs.errors import ObjectMissing, PreconditionFailed
+from livememfs.store.base import MAX_PAGE, Condition, IfAbsent, IfMatch, ObjectInfo, Page, StoredObject
 from livememfs.store.memory import MemoryStore
 
 
@@ -29,10 +29,18 @@ class HierarchicalStore(MemoryStore):
         self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         lost = key.endswith("/") and not data
+        if isinstance(condition, IfAbsent) and key in self._own:
+            raise PreconditionFailed(key=key)
         info = await super().put(key, data, meta=None if lost else meta, condition=condition)
         if self._stays_listed:
             self._own.update([*above(key), *([key] if key.endswith("/") else [])])
         return info
+
+    async def get(self, key: str, *, if_match: str | None = None) -> StoredObject:
+        try:
+            return await super().get(key, if_match=if_match)
+        except ObjectMissing:
+            return StoredObject(await self.head(key), b"")
 
     async def head(self, key: str) -> ObjectInfo:
         try:

@@ -48,7 +48,9 @@ class MarkerStore:
         """See Store.get."""
         beside = await self._beside(key) if self.kept is False else None
         if beside is None:
-            return await self.inner.get(key, if_match=if_match)
+            found = await self.inner.get(key, if_match=if_match)
+            self._expect_object(found.info)
+            return found
         check_condition(None if if_match is None else IfMatch(if_match), key=key, current=beside.etag)
         return StoredObject(beside, b"")
 
@@ -62,9 +64,7 @@ class MarkerStore:
             return beside
         try:
             info = await self.inner.head(key)
-            if _is_no_object(info):
-                self.kept = False
-                raise ObjectMissing(key=key)
+            self._expect_object(info)
         except ObjectMissing:
             beside = await self._beside(key) if self.kept is None else None
             if beside is None:
@@ -76,6 +76,12 @@ class MarkerStore:
             else:
                 return await self._beside(key) or info
         return info
+
+    def _expect_object(self, info: ObjectInfo) -> None:
+        """ObjectMissing for a directory of the store's own."""
+        if _is_no_object(info):
+            self.kept = False
+            raise ObjectMissing(key=info.key)
 
     async def _beside(self, key: str) -> ObjectInfo | None:
         """What describes a directory in place of its marker; None: nothing does, or the key is no marker."""
@@ -96,11 +102,24 @@ class MarkerStore:
             return await self.inner.put(key, data, meta=meta, condition=condition)
         if self.kept is False:
             return await self._put_beside(key, meta, condition)
-        info = await self.inner.put(key, data, meta=meta, condition=condition)
+        try:
+            info = await self.inner.put(key, data, meta=meta, condition=condition)
+        except PreconditionFailed:
+            if not isinstance(condition, IfAbsent) or await self._has(key):
+                raise
+            return await self._put_beside(key, meta, condition)
         if self.kept is None and meta:
             self.kept = dict((await self.inner.head(key)).meta or {}) == dict(meta)
         # Found out here, or by whoever wrote another marker at the same moment.
         return await self._put_beside(key, meta, None) if self.kept is False and meta else info
+
+    async def _has(self, key: str) -> bool:
+        """Whether there is an object, and not a directory of the store's own."""
+        try:
+            await self.head(key)
+        except ObjectMissing:
+            return False
+        return True
 
     async def _put_beside(self, key: str, meta: Mapping[str, str] | None, condition: Condition | None) -> ObjectInfo:
         """Write the object that describes the directory, on a condition that is about its marker."""

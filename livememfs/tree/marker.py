@@ -26,6 +26,7 @@ async def keep_directory(directory: PlainDirectory, leaving: str) -> None:
     if not directory.prefix or directory.parent is None:
         return
     replica = directory.context.replica
+    empty = await replica.presence.empty(directory.prefix)
     listing = await replica.names.listing(directory.prefix)
-    if listing.folders <= {leaving} and set(listing.objects) <= {leaving}:
+    if listing.folders - empty <= {leaving} and set(listing.objects) <= {leaving}:
         replica.save(directory.prefix, b"", meta={}, base=None)

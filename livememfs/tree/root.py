@@ -25,9 +25,9 @@ from livememfs.tree import registry
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
-from livememfs.tree.node import Attrs, Caller, Directory, File, Node, Symlink, check_name
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
-from livememfs.tree.plain import PlainDirectory, expect_free
+from livememfs.tree.plain import DIRECTORY_MODE, PlainDirectory, expect_free
 from livememfs.tree.plainfile import PlainObject
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
@@ -190,7 +190,7 @@ class Root(PlainDirectory):
         space = top.listed_attrs()
         mode = attrs.mode
         if not isinstance(node, ObjectFile | PlainDirectory | PlainObject):
-            allowed = space.mode & (0o777 if attrs.kind == "directory" else 0o666)
+            allowed = space.mode if attrs.kind == "directory" else space.mode & 0o666
             mode = allowed if attrs.mode & 0o222 else allowed & 0o555
         return replace(attrs, uid=space.uid, gid=space.gid, mode=mode)
 
@@ -210,6 +210,11 @@ class Root(PlainDirectory):
         await self.context.replica.names.listing(f"{name}/")
         self.touch()
         made = self._spaces[name] = Space(self, self.context, name)
+        ids = self.context.ids
+        given = ids.by_number and (caller.uid, caller.gid) != (ids.uid, ids.gid)
+        if given or mode != DIRECTORY_MODE:
+            owner = (caller.uid, caller.gid) if given else (None, None)
+            await made.change(AttrChange(mode, *owner), caller)
         return made
 
     async def rmdir(self, name: str) -> None:

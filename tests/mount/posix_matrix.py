@@ -79,9 +79,8 @@ class User:
         os.setresuid(uid, uid, uid)
         os.umask(umask)
         while True:
-            try:
-                name, path, text = told.recv()
-            except EOFError:
+            name, path, text = told.recv()
+            if not name and text is None:
                 return
             try:
                 told.send(("ok", CALLS[name](Path(path)) if text is None else _appended(Path(path), text)))
@@ -110,7 +109,7 @@ class User:
 
     def end(self) -> None:
         """Let the process end."""
-        self._ours.close()
+        self._ours.send(("", "", None))  # closing is not enough: processes that began later have the same pipe
         os.waitpid(self._pid, 0)
 
 

@@ -71,18 +71,22 @@ def test_modes_and_times_of_directories_are_there_after_a_remount(
     assert sh(look, cwd=other / SPACE / "tree").stdout == sh(look, cwd=source).stdout
 
 
-def test_what_a_program_without_markers_has_emptied_is_not_there(mount: Mount, client: Any) -> None:
+def test_what_a_program_without_markers_has_emptied_is_not_there(
+    mount: Mount, start_mount: StartMount, server: Server, client: Any
+) -> None:
     """The server goes on listing such a directory for minutes."""
     for key in ("tree/gone/deep/er/file", "tree/kept/deep/file"):
         client.put_object(Bucket=BUCKET, Key=f"{SPACE}/{key}", Body=b"1")
     client.delete_object(Bucket=BUCKET, Key=f"{SPACE}/tree/gone/deep/er/file")
-    tree = mount / SPACE / "tree"
+    other = start_mount({**server.environment(), **WORDS_ALONE}, name="other")
+    tree = other / SPACE / "tree"
 
     assert client.list_objects_v2(Bucket=BUCKET, Prefix=f"{SPACE}/tree/gone/", Delimiter="/")["KeyCount"] > 0
     assert os.listdir(tree) == ["kept"]
     assert not (tree / "gone").exists()
     sh("rm -r kept/deep; rmdir kept; cd ..; rmdir tree", cwd=tree)
-    assert "tree" not in os.listdir(mount / SPACE)
+    assert "tree" not in os.listdir(other / SPACE)
+    other.uploaded()
 
 
 def _tree(top: Path) -> Path:

@@ -139,3 +139,15 @@ async def test_markers_that_are_written_first_and_at_once_all_keep_their_metadat
 
     for name in names:
         assert (await MarkerStore(inner).head(name)).meta == META
+
+
+async def test_a_marker_is_described_though_the_store_has_made_its_directory_already() -> None:
+    """Files of a new directory may arrive before its marker."""
+    inner = HierarchicalStore()
+    store = MarkerStore(inner)
+    await store.put("a/file", b"1")
+    await store.put("a/", b"", meta=META, condition=IfAbsent())
+
+    assert (await store.head("a/")).meta == META
+    with pytest.raises(PreconditionFailed):
+        await store.put("a/", b"", meta={}, condition=IfAbsent())
