@@ -27,7 +27,7 @@ from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import OWN_XATTRS, Attrs, Caller, Directory, File, Handle, Node, Symlink
+from livememfs.tree.node import UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
 from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
@@ -237,9 +237,7 @@ class FuseOperations(pyfuse3.Operations):
 
     @handler(Needs.READING)
     async def listxattr(self, ino: int, ctx: RequestContext) -> Sequence[bytes]:
-        # Ours are read by name. Copiers would carry listed ones to other disks, and fail to bring them back.
-        names = await self._inodes.node(ino).xattrs()
-        return [os.fsencode(name) for name in names if not name.startswith(OWN_XATTRS)]
+        return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs() if name not in UNLISTED]
 
     @handler(Needs.WRITING)
     async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
@@ -251,8 +249,8 @@ class FuseOperations(pyfuse3.Operations):
 
     async def _set_xattr(self, ino: int, name: bytes, value: bytes | None) -> None:
         node = self._inodes.node(ino)
-        if os.fsdecode(name).startswith(OWN_XATTRS):
-            return  # a copier brings back what an earlier version listed: it is made anew here
+        if not node.sets(os.fsdecode(name)):
+            return  # a copier brings back what it has read here
         if not name.startswith(b"user.") and not isinstance(node.refuse("setting attributes"), errors.ReadOnly):
             raise FUSEError(errno.EOPNOTSUPP)  # only after this errno does `cp -p` go on without access lists
         await node.set_xattr(os.fsdecode(name), value)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
 
 OWN_XATTRS = "user.livememfs."
-"""How the names of extended attributes begin that tell how a file is stored."""
+"""How the names of extended attributes begin that are made here."""
+UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict"))
+"""Those that tell how a file is stored. They are read by name: copiers would carry listed ones to other disks."""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 
@@ -188,6 +190,10 @@ class Node:
     async def xattrs(self) -> Mapping[str, bytes]:
         """All extended attributes."""
         return {}
+
+    def sets(self, name: str) -> bool:
+        """Whether setting this attribute changes anything. One of ours that does not is accepted and ignored."""
+        return not name.startswith(OWN_XATTRS)
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         """Set one extended attribute; None removes it."""
