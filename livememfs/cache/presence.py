@@ -1,8 +1,8 @@
 """Whether a folder that the store names has a key below it.
 
-Owns that question. On S3 the answer is always yes, and costs nothing. A store with directories of its own (SeaweedFS)
-goes on naming one for minutes after its last object was removed by a program that knows nothing of markers: nobody
-could remove that directory, nor the one above it. Trio thread only.
+Owns that question, and what is known of a folder without asking. On S3 the answer is always yes, and costs nothing. A
+store with directories of its own (SeaweedFS) goes on naming one for minutes after its last object was removed by a
+program that knows nothing of markers: nobody could remove that directory, nor the one above it. Trio thread only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from livememfs.concurrency import for_each
 
 if TYPE_CHECKING:
     from livememfs.cache.names import Names
+    from livememfs.store.base import ObjectInfo
 
 AT_ONCE = 16
 
@@ -58,6 +59,23 @@ class Presence:
         """Whether the bucket had no key below a prefix when it was asked last."""
         level = self._names.levels.get(prefix)
         return level is not None and not level.objects and not level.folders
+
+
+def known_below(names: Names, prefix: str) -> list[ObjectInfo] | None:
+    """Every object below a prefix, in the order of keys, without asking; None where some level is not known by now.
+
+    What another host has put there in the last seconds may be missing.
+    """
+    level = names.levels.get(prefix)
+    if level is None or not names.believes(prefix, level):
+        return None
+    infos = list(level.objects.values())
+    for folder in level.folders:
+        below = known_below(names, f"{prefix}{folder}/")
+        if below is None:
+            return None
+        infos += below
+    return sorted(infos, key=lambda info: info.key)
 
 
 def knows(names: Names, key: str) -> bool:

@@ -408,7 +408,7 @@ async def _expect_empty(directory: Node) -> tuple[PlainDirectory, Attrs]:
     """A directory that may be removed, and its attributes. NotEmpty, or the refusal of the directory."""
     if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
         raise directory.refuse("removing it")
-    listing = await directory.context.replica.names.listing(directory.prefix, max_age=0.0)
+    listing = await directory.context.replica.names.listing(directory.prefix)
     names = {*directory.known.unsaved, *listing.objects, *listing.folders} - {""}
     if names - await directory.context.replica.presence.empty(directory.prefix):
         raise errors.NotEmpty(path=directory.path)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.cache.presence import known_below
 from livememfs.tree.marker import keep_directory
 from livememfs.tree.node import Attrs, Directory, Node, check_key
 from livememfs.tree.objectfile import replaced
@@ -104,7 +105,9 @@ async def move_directory(
     if target is not source:
         await keep_directory(source, node.name)
     old, new = node.prefix, f"{target.prefix}{new_name}/"
-    moved = await replica.names.walk(old, local=True)
+    moved = known_below(replica.names, old)
+    if moved is None:
+        moved = await replica.names.walk(old, local=True)
     if len(moved) > MAX_MOVED:
         raise errors.CrossesKinds(path=node.path)
     for key in (new, *(new + info.key[len(old) :] for info in moved)):
