@@ -53,9 +53,8 @@ def shown(path: Path) -> dict[str, Any] | str:
     except OSError as error:
         return errno.errorcode[error.errno or 0]
     fields = {"mode": oct(seen.st_mode), "uid": seen.st_uid, "gid": seen.st_gid, "rdev": seen.st_rdev}
-    if not stat.S_ISDIR(seen.st_mode):
-        fields |= {"size": seen.st_size, "links": seen.st_nlink}
-    return fields
+    fields["links"] = seen.st_nlink
+    return fields if stat.S_ISDIR(seen.st_mode) else fields | {"size": seen.st_size}
 
 
 class User:

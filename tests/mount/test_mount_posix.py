@@ -134,6 +134,26 @@ def test_a_mount_with_uid_and_gid_shows_and_keeps_one_user(room: Path) -> None:
         assert sh(f"stat -c %u:%g {SPACE}/file {SPACE}/new", cwd=by_number.path).stdout == f"{ANNA}:{SHARED}\n0:0\n"
 
 
+def test_times_are_those_of_a_local_disk(shared: Mount, room: Path) -> None:
+    """Set times stay, also of links; a change of mode, owner or times moves `ctime` alone; reading moves nothing."""
+    path, link = shared / SPACE / "file", shared / SPACE / "link"
+    path.write_text("text")
+    link.symlink_to("nowhere")
+    for each in (path, link):
+        before = each.lstat().st_ctime_ns
+        os.utime(each, ns=(1_000, 2_000), follow_symlinks=False)
+        assert (each.lstat().st_atime_ns, each.lstat().st_mtime_ns) == (1_000, 2_000)
+        assert each.lstat().st_ctime_ns > before
+    was = path.stat().st_ctime_ns
+    path.chmod(0o600)
+    os.chown(path, ANNA, SHARED)
+    assert path.read_text() == "text"
+    assert (path.stat().st_atime_ns, path.stat().st_mtime_ns) == (1_000, 2_000)
+    assert path.stat().st_ctime_ns > was
+    path.write_text("other")
+    assert (path.stat().st_atime_ns, path.stat().st_mtime_ns) == (1_000, path.stat().st_ctime_ns)
+
+
 def test_rsync_carries_everything_in_and_out(shared: Mount, room: Path) -> None:
     source, there, back = room / "source", shared / SPACE / "tree", room / "back"
     source.mkdir()
