@@ -193,6 +193,8 @@ class Settings(BaseModel):
     max_file_size: int = Field(67_108_864, gt=0, description="largest ordinary file")
     drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for uploads")
     allow_other: bool = Field(False, description="let other users of the machine use the mount")
+    uid: int | None = Field(None, ge=0, description="number of the user to whom everything in the mount belongs")
+    gid: int | None = Field(None, ge=0, description="number of the group to which everything in the mount belongs")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
     log_json: bool = Field(False, description="log JSON lines instead of text")
 

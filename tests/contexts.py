@@ -21,6 +21,7 @@ from livememfs.records.access import EVERYTHING
 from livememfs.runs.queue import RunQueue
 from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.node import Ids
 from livememfs.tree.rejected import RejectedReplies
 
 
@@ -59,6 +60,7 @@ def context_of(replica: Replica, clock: Clock, consolidations: RunQueue, **parts
         "door": None,
         "host": "localhost",
         "owner": "",
+        "ids": Ids(0, 0),
         "max_file_size": 1 << 26,
         "fsync_remote": False,
     }

@@ -70,6 +70,8 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "s3_signature_mode": "dual",
         "log_level": "error",
         "fsync": "remote",
+        "uid": "7",
+        "gid": "7",
         "index_url": "postgresql://host/database",
         "schedule": '{"project": {"after_notes": 7}}',
         "digest_schedule": '{"project": {"after_notes": 7}}',

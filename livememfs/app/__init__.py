@@ -18,7 +18,7 @@ import trio
 from livememfs.agents.hooks import Hooks
 from livememfs.app import agents, memories, runs
 from livememfs.app.agents import open_door, open_hooks
-from livememfs.app.basics import Basics, local_state
+from livememfs.app.basics import Basics, ids_of, local_state
 from livememfs.app.cache import open_replica
 from livememfs.app.leaving import complain, drain, report
 from livememfs.app.models import Models, open_models
@@ -49,7 +49,7 @@ from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
-from livememfs.tree.writer import agent_of
+from livememfs.tree.writer import agent_of, user_of
 
 Keep = Callable[[str, Callable[[], Awaitable[None]]], None]
 """Starts a task with a name; it is started again when it fails."""
@@ -166,6 +166,8 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     capture = open_capture(basics, replica=replica, observer=observer)
     pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer)
+    ids = ids_of(settings)
+    writer = user_of if ids.by_number else _the_owner
     app = App(
         settings=settings,
         clock=clock,
@@ -175,7 +177,8 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         owner=owner,
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
-        agent_of=lambda pid: gate.access().name or agent_of(pid, settings.agent or owner),
+        ids=ids,
+        agent_of=lambda pid: gate.access().name or agent_of(pid, settings.agent or writer(pid, owner)),
         access=gate.access,
         status=lambda: status_of(app),
         metrics=lambda: metrics_of(app),
@@ -203,6 +206,11 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         door=open_door(basics, hooks=hooks, replica=replica, access=gate.access, owner=owner),
     )
     return app  # `status` and `metrics` refer to it by this name
+
+
+def _the_owner(_: int, owner: str) -> str:
+    """The writer where nobody but the owner is let in."""
+    return owner
 
 
 async def _start(app: App, nursery: trio.Nursery, *, stays: bool) -> None:

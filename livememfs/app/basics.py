@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.config import Settings
 from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.node import Ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,17 @@ class Basics:
     def mounted(self) -> str:
         """Where the mount is; empty without one."""
         return str(self.mountpoint or "")
+
+
+def ids_of(settings: Settings) -> Ids:
+    """Whose the files of a mount are. By number where root mounts or others are let in; else all are of one user.
+
+    Who mounts for himself sees his own files as his on every machine, whatever his number is there.
+    """
+    uid = os.getuid() if settings.uid is None else settings.uid
+    gid = os.getgid() if settings.gid is None else settings.gid
+    mapped = settings.uid is not None or settings.gid is not None
+    return Ids(uid, gid, by_number=not mapped and (settings.allow_other or os.getuid() == 0))
 
 
 def local_state(settings: Settings, label: str) -> Path:

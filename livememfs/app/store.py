@@ -25,9 +25,10 @@ def open_store(settings: Settings) -> RetryingStore:
 
 def _bucket(settings: Settings) -> Store:
     # Imported here: commands on a folder need not load what signs and sends requests.
+    from livememfs.store.markers import MarkerStore
     from livememfs.store.s3 import S3Options, S3Store
 
-    return S3Store(
+    bucket = S3Store(
         S3Options(
             bucket=settings.s3_bucket_name,
             endpoint_url=settings.s3_endpoint_url or None,
@@ -41,6 +42,7 @@ def _bucket(settings: Settings) -> Store:
             read_timeout=min(20.0, settings.op_timeout * PATIENCE),
         )
     )
+    return MarkerStore(bucket)
 
 
 def _folder(settings: Settings) -> Store:

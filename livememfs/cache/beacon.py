@@ -71,7 +71,8 @@ class _Space:
 
 
 class Beacon:
-    """The announcements of one process. `host` must be its alone; `is_there(key)` says whether an object is known."""
+    """The announcements of one process. `host` must be its alone; `is_there(key)` says whether an object, or
+    anything below a prefix, is known to be there."""
 
     def __init__(self, store: Store, host: str, is_there: Callable[[str], bool], upkeep: Upkeep) -> None:
         self._store = store
@@ -133,6 +134,9 @@ class Beacon:
         with self._upkeep.writing(space) as may:
             if not may:
                 return True  # should it stay after all, `wake` is called
+            if not self._is_there(f"{space}/"):
+                self._spaces.pop(space, None)  # all of it was removed: the beacon alone would bring it back
+                return True
             state.waiting = False
             value = {"epoch": state.epoch, "seq": state.number, "recent": list(state.recent)}
             try:

@@ -129,10 +129,10 @@ class Names:
             level = self._from_catalog(prefix)
         if level is None or fresh:
             return await self._ask_or_remember(prefix, level, fresh=fresh)
-        if not self._believes(prefix, level, max_age):
+        if not self.believes(prefix, level, max_age):
             await self.watch.catch_up(prefix)
             level = self.levels.get(prefix) or level
-        if self._believes(prefix, level, max_age):
+        if self.believes(prefix, level, max_age):
             self.counts["listing_hits"] += 1
         elif max_age is not None:
             return await self._ask_or_remember(prefix, level, fresh=False)
@@ -188,7 +188,7 @@ class Names:
         """Whether others' changes below `prefix` will be told: then it need not be asked again and again."""
         return self.watch.since(prefix) != float("inf")
 
-    def _believes(self, prefix: str, level: Level, max_age: float | None) -> bool:
+    def believes(self, prefix: str, level: Level, max_age: float | None = None) -> bool:
         """Whether a level need not be asked for."""
         if self.asking.pausing:
             return True
@@ -211,7 +211,7 @@ class Names:
         """One request for one level at a time; who had to wait takes what the other one got."""
         async with self.asking.single(("list", prefix)) as first:
             known = self.levels.get(prefix)
-            anew = known is not before or (not fresh and known is not None and self._believes(prefix, known, None))
+            anew = known is not before or (not fresh and known is not None and self.believes(prefix, known, None))
             if not first and known is not None and anew and known.confirmed != float("-inf"):  # doubted meanwhile
                 return known
             return await self._list(prefix)

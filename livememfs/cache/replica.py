@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from livememfs.cache.journal.outcomes import Outcomes
 from livememfs.cache.journal.steps import Journal
 from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
+from livememfs.cache.presence import Presence, knows
 from livememfs.cache.readahead import Readahead
 from livememfs.cache.room import Room
 from livememfs.cache.unread import Unread
@@ -99,6 +101,7 @@ class Replica:
         self.store = store
         self.changes = Changes()
         self.names = Names(store, self.journal, self.catalog, self.changes, ttl=listing_ttl, forget=self.blobs.drop)
+        self.presence = Presence(self.names)
         self.asking = self.names.asking
         self.outcomes = Outcomes(self.names, self.journal, self.blobs, self.catalog, self.changes, on_conflict)
         self.uploader = Uploader(store, self.journal, self.blobs, self.outcomes, host=host, unread=self.unread)
@@ -106,7 +109,7 @@ class Replica:
         self.readahead = Readahead(self._bring, self.has)
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
-        self.beacon = Beacon(store, name, lambda key: self.names.now(key) is not None, self.upkeep)
+        self.beacon = Beacon(store, name, partial(knows, self.names), self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
             self.outcomes.subscribe(self.beacon.changed)

@@ -2,8 +2,9 @@
 
 Owns when to look and at what: at most two LISTs for each space in use and interval. One shows the space's own records
 and the hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known
-one. Every few minutes everything known is looked at again, for writers that leave no beacon. Refuses to vouch for a
-space whose last look is older than the interval and a second. Trio thread only.
+one. For writers that leave no beacon, directories that somebody has just looked into are listed every few seconds, and
+everything known every few minutes. Refuses to vouch for a space whose last look is older than the interval and a
+second. Trio thread only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ FORGOTTEN_AFTER = 86_400.0
 CLOCK_SKEW = timedelta(minutes=5)
 """How far another host's clock may be behind for its new notes to be seen at once."""
 EVERYTHING_AFTER = 300.0
+LISTED_AGAIN = 3.0
+"""Seconds after which a directory in use is listed again, for each page that it takes."""
+IN_USE = 30.0
+"""Seconds for which a directory is in use after somebody has looked into it."""
+IN_USE_AT_ONCE = 8
+"""Directories of one space that are listed again by one look: those that were used last."""
 ASKED_ONE_BY_ONE = 8
 """Up to this many changed objects of one level are asked for; of more, the level is listed."""
 RELISTED = 64
@@ -89,6 +96,8 @@ class Watcher:
         self._interval = interval
         self._beacon = beacon
         self._spaces: dict[str, _Space] = {}
+        self._in_use: dict[str, float] = {}
+        """Directories, each with the moment when somebody looked into it, the last at the end."""
         self._woken = trio.Event()
         self._counts = {"looks": 0, "failures": 0, "announced": 0, "full": 0}
 
@@ -100,6 +109,8 @@ class Watcher:
         if not space or space.startswith("_"):
             return
         now = trio.current_time()
+        self._in_use.pop(prefix, None)
+        self._in_use[prefix] = now
         known = self._spaces.get(space)
         if known is None:
             self._spaces[space] = _Space(used=now, due=now + self._interval, everything=now)
@@ -180,6 +191,8 @@ class Watcher:
     def _forget(self, now: float) -> None:
         for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:
             del self._spaces[space]
+        for prefix in [prefix for prefix, used in self._in_use.items() if now - used > IN_USE]:
+            del self._in_use[prefix]
 
     async def _look(self, space: str, state: _Space) -> None:
         """One look, by whoever comes first; who comes meanwhile waits for it. Raises nothing of the store's."""
@@ -212,6 +225,7 @@ class Watcher:
         if self._vouches(state, trio.current_time()):
             try:
                 await self._look_at_everything(space, state, trio.current_time())
+                await self._look_at_what_is_in_use(f"{space}/", trio.current_time())
             except LiveMemError as error:
                 self._counts["failures"] += 1
                 log.debug("a full look failed", space=space, reason=str(error))
@@ -331,6 +345,17 @@ class Watcher:
             return
         state.everything = now
         await self._relist(f"{space}/")
+
+    async def _look_at_what_is_in_use(self, space: str, now: float) -> None:
+        """For the same writers, in directories that somebody has just looked into."""
+        names, due = self._replica.names, list[str]()
+        for prefix, used in reversed(self._in_use.items()):
+            level = names.levels.get(prefix) if prefix.startswith(space) and now - used <= IN_USE else None
+            if level is not None:
+                pages = 1 + len(level.objects) // MAX_PAGE
+                due += [prefix] if now - level.confirmed >= LISTED_AGAIN * pages else []
+        for prefix in due[:IN_USE_AT_ONCE]:
+            await names.refresh(prefix)
 
     async def _relist(self, prefix: str) -> None:
         """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""

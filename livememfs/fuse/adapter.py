@@ -27,7 +27,7 @@ from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
+from livememfs.tree.node import UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
 from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
@@ -74,7 +74,8 @@ class FuseOperations(pyfuse3.Operations):
         self._inodes = Inodes(root)
         self._files: dict[int, _OpenFile] = {}
         self._directories: dict[int, _OpenDirectory] = {}
-        self._listings = Listings(self._inodes)
+        self._ids = root.context.ids
+        self._listings = Listings(self._inodes, self._ids, root.owned)
         self.notifier: Notifier | None = None
         self._handles = count(1)
 
@@ -152,9 +153,9 @@ class FuseOperations(pyfuse3.Operations):
 
     @handler(Needs.MAKING)
     async def mknod(self, parent: int, name: bytes, mode: int, rdev: int, ctx: RequestContext) -> EntryAttributes:
-        if not stat.S_ISREG(mode):
-            raise self._never(parent, "special files")
         caller = translate.caller(ctx)
+        if not stat.S_ISREG(mode):
+            return await self._reveal(await self._special(parent, os.fsdecode(name), mode, rdev, caller))
         made = await self._directory(parent).create(os.fsdecode(name), stat.S_IMODE(mode), caller)
         handle = await made.open(translate.open_mode(os.O_WRONLY), caller)
         try:
@@ -162,6 +163,11 @@ class FuseOperations(pyfuse3.Operations):
         finally:
             await handle.release()
         return await self._reveal(made)
+
+    async def _special(self, parent: int, name: str, mode: int, rdev: int, caller: Caller) -> Node:
+        kind = translate.kind_of(mode)
+        numbers = (os.major(rdev), os.minor(rdev)) if kind in ("char", "block") else (0, 0)
+        return await self._directory(parent).mknod(name, kind, stat.S_IMODE(mode), numbers, caller)
 
     @handler(Needs.MAKING)
     async def link(self, ino: int, parent: int, name: bytes, ctx: RequestContext) -> EntryAttributes:
@@ -231,7 +237,7 @@ class FuseOperations(pyfuse3.Operations):
 
     @handler(Needs.READING)
     async def listxattr(self, ino: int, ctx: RequestContext) -> Sequence[bytes]:
-        return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs()]
+        return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs() if name not in UNLISTED]
 
     @handler(Needs.WRITING)
     async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
@@ -243,6 +249,8 @@ class FuseOperations(pyfuse3.Operations):
 
     async def _set_xattr(self, ino: int, name: bytes, value: bytes | None) -> None:
         node = self._inodes.node(ino)
+        if not node.sets(os.fsdecode(name)):
+            return  # a copier brings back what it has read here
         if not name.startswith(b"user.") and not isinstance(node.refuse("setting attributes"), errors.ReadOnly):
             raise FUSEError(errno.EOPNOTSUPP)  # only after this errno does `cp -p` go on without access lists
         await node.set_xattr(os.fsdecode(name), value)
@@ -384,7 +392,7 @@ class FuseOperations(pyfuse3.Operations):
         """The attributes for an answer. The version that the kernel may cache is noted."""
         ino = self._inodes.number(node)
         self._inodes.tell(ino, None if attrs.volatile else attrs.version)
-        return translate.entry(ino, attrs, steady=node.steady())
+        return translate.entry(ino, self.root.owned(node, attrs), self._ids, steady=node.steady())
 
     async def _reveal(self, node: Node) -> EntryAttributes:
         """The attributes for an answer that counts as a lookup: the kernel holds the node from then on."""

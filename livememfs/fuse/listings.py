@@ -8,7 +8,7 @@ thread only.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
 import pyfuse3
@@ -17,23 +17,25 @@ from livememfs import errors
 from livememfs.fuse import translate
 from livememfs.fuse.inodes import OUTDATED, HeldNode, Inodes
 from livememfs.store.base import ObjectInfo
-from livememfs.tree.node import Directory, Node
-from livememfs.tree.objectfile import shown_of
+from livememfs.tree.node import Attrs, Directory, Ids, Node
+from livememfs.tree.objectfile import stat_of
 
 Listed = tuple[bytes, HeldNode, pyfuse3.EntryAttributes]
 """One name of a listing, ready for the kernel."""
 
 
 class Listings:
-    """The listings of one mount's directories."""
+    """The listings of one mount's directories. `owned` gives the attributes of a node that has none of its own."""
 
-    def __init__(self, inodes: Inodes) -> None:
+    def __init__(self, inodes: Inodes, ids: Ids, owned: Callable[[Node, Attrs], Attrs]) -> None:
         self._inodes = inodes
+        self._ids = ids
+        self._owned = owned
         self._kept: WeakKeyDictionary[Directory, tuple[object, list[Listed]]] = WeakKeyDictionary()
 
     async def of(self, directory: Directory) -> list[Listed]:
         """The names of a directory in the kernel's form; made anew only when the directory has changed."""
-        kept, ready = self._kept.get(directory), _Ready(directory, self._inodes)
+        kept, ready = self._kept.get(directory), _Ready(directory, self._inodes, self._ids)
         with directory.overhear(ready.add):
             await directory.look()
             stamp = directory.stamp()
@@ -73,7 +75,7 @@ class Listings:
             return entry
         attrs = node.listed_attrs()
         if attrs is not None:
-            entry = translate.entry(held.ino, attrs, steady=directory.steady())
+            entry = translate.entry(held.ino, self._owned(node, attrs), self._ids, steady=directory.steady())
             if not attrs.volatile and held.told != attrs.version:
                 held.told = OUTDATED  # the answer may have no room for this entry
         if not directory.has(os.fsdecode(name), node):
@@ -88,16 +90,18 @@ class Listings:
             return None
         held = self._inodes.hold(node)
         held.told = None if attrs.volatile else attrs.version
-        return os.fsencode(name), held, translate.entry(node.ino, attrs, steady=steady)
+        entry = translate.entry(node.ino, self._owned(node, attrs), self._ids, steady=steady)
+        return os.fsencode(name), held, entry
 
 
 class _Ready:
     """The prepared entries of one directory's files that are known from the store's LIST alone."""
 
-    def __init__(self, directory: Directory, inodes: Inodes) -> None:
+    def __init__(self, directory: Directory, inodes: Inodes, ids: Ids) -> None:
         self.files: dict[str, tuple[ObjectInfo, Listed]] = {}
         self._directory = directory
         self._inodes = inodes
+        self._ids = ids
         self._steady = directory.steady()
 
     def has(self, name: str, info: ObjectInfo) -> bool:
@@ -107,9 +111,9 @@ class _Ready:
 
     def add(self, shown: Sequence[tuple[str, ObjectInfo]]) -> None:
         """Prepare more files."""
-        fsencode, file_entry, steady = os.fsencode, translate.file_entry, self._steady
+        fsencode, file_entry, steady, ids = os.fsencode, translate.file_entry, self._steady, self._ids
         for (name, info), held in zip(shown, self._inodes.promise(self._directory, shown), strict=True):
-            entry = file_entry(held.ino, *shown_of(info), steady=steady)
+            entry = file_entry(held.ino, info.size, stat_of(info), ids, steady=steady)
             self.files[name] = info, (fsencode(name), held, entry)
 
     def settle(self, *, steady: bool) -> None:

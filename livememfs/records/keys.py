@@ -36,7 +36,8 @@ SESSION, PROMPTS, SUMMARY, TOLD = "session.json", "prompts.ndjson", "summary.md"
 """The objects of one session."""
 LIVE = "live"
 BANK = "bank"
-KEEP = ".keep"
+KEEP, MARKER = ".keep", ".livememfs-directory"
+"""What keeps a folder of a space; what describes a directory on a store whose markers keep no metadata."""
 ENDING_DIGITS = 5
 """So many of the eight digits of a note's name, the last ones, follow from the name it was written under."""
 

@@ -21,6 +21,7 @@ from livememfs.records.metadata import META_BACKUP
 from livememfs.spaces.backup_list import LATEST, Backup, find, is_automatic, list_backups, prefix_of_all
 from livememfs.spaces.backup_make import create, create_as_read, each
 from livememfs.spaces.export import Exported, Progress, export_prefix
+from livememfs.spaces.objects import delete_directories
 
 __all__ = [
     "KEPT",
@@ -78,5 +79,6 @@ async def _remove(replica: Replica, prefix: str, progress: Progress | None) -> i
     objects = await replica.names.walk(prefix)
     await replica.delete(prefix + keys.META)
     await each([item.key for item in objects if item.key != prefix + keys.META], replica.delete, progress)
+    await delete_directories(replica, prefix)
     log.info("backup_removed", prefix=prefix)
     return len(objects)

@@ -35,6 +35,7 @@ from livememfs.spaces.export import Exported, Progress, export
 from livememfs.spaces.objects import (
     OnPrivate,
     decode_text,
+    delete_directories,
     public,
     public_as_it_is,
     public_name,
@@ -160,6 +161,7 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
             await each(objects, replica.delete, progress)
             removed += len(objects)
         await replica.delete(keys.meta_key(space))
+        await delete_directories(replica, f"{space}/")
     log.info("space_deleted", space=space, objects=removed + 1)
     return removed + 1
 
@@ -178,6 +180,7 @@ async def remove_empty(replica: Replica, space: str) -> None:
             raise NotEmpty(path=space, detail=detail)
         await each([item.key for item in objects if item.key != keys.meta_key(space)], replica.delete, None)
         await replica.delete(keys.meta_key(space))
+        await delete_directories(replica, f"{space}/")
     log.info("space_removed", space=space)
 
 

@@ -139,6 +139,17 @@ async def delete_version(replica: Replica, key: str, etag: str) -> None:
         await replica.delete(key)
 
 
+async def delete_directories(replica: Replica, prefix: str) -> None:
+    """After the removal of all keys below `prefix`: have a store with directories of its own stop naming these.
+
+    The innermost goes first: such a store removes none that has another in it. S3 is asked for one listing. Nobody is
+    told: an announcement of this would be a new object below `prefix`.
+    """
+    for name in sorted((await replica.names.listing(prefix, fresh=True)).folders):
+        await delete_directories(replica, f"{prefix}{name}/")
+    await replica.store.delete(prefix)
+
+
 async def _expect(replica: Replica, key: str, etag: str) -> None:
     try:
         now = (await replica.names.stat(key, fresh=True)).etag

@@ -55,26 +55,48 @@ class ReadOnlyFile(File):
         return BytesHandle(await self.data())
 
 
+class LastChange:
+    """When the bytes of a file became what they are, as far as anybody has looked.
+
+    A copier or `tar` that finds another time than before takes the file for one that changes under its hands.
+    """
+
+    __slots__ = ("_ns", "_sum")
+
+    def __init__(self) -> None:
+        self._sum: int | None = None
+        self._ns = 0
+
+    def of(self, data: bytes, context: Context) -> int:
+        """The time of these bytes, in nanoseconds since 1970: that of the last look, unless they differ from it."""
+        found = zlib.crc32(data)
+        if found != self._sum:
+            self._sum, self._ns = found, context.now_ns()
+        return self._ns
+
+
 class ComputedFile(ReadOnlyFile):
     """A read-only file whose content `content()` gives.
 
     Where content costs requests, `stat` shows the size of `last()`, the content that was made last.
     """
 
-    __slots__ = ("content", "context", "last")
+    __slots__ = ("_changed", "content", "context", "last")
 
     def __init__(
         self, parent: Directory, name: str, context: Context, content: Content, last: Callable[[], bytes] = bytes
     ) -> None:
         super().__init__(parent, name)
         self.context, self.content, self.last = context, content, last
+        self._changed = LastChange()
 
     async def data(self) -> bytes:
         return await self.content()
 
     async def attrs(self) -> Attrs:
-        data, now = self.last() or await self.content(), self.context.now_ns()
-        return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=now, version=zlib.crc32(data), volatile=True)
+        data = self.last() or await self.content()
+        when = self._changed.of(data, self.context)
+        return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=when, version=zlib.crc32(data), volatile=True)
 
 
 class ComputedLink(Symlink):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from livememfs.runs.queue import RunQueue
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.errorlog import ErrorLog
+    from livememfs.tree.node import Ids
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies
 
@@ -93,6 +94,7 @@ class Context:
     door: DoorAnswers | None
     host: str
     owner: str
+    ids: Ids
     max_file_size: int
     fsync_remote: bool
     writes: Writes = field(default_factory=Writes)

@@ -13,7 +13,7 @@ from livememfs import errors
 from livememfs.concurrency import aside
 from livememfs.records.turn import Turn
 from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.computed import BytesHandle
+from livememfs.tree.computed import BytesHandle, LastChange
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 from livememfs.tree.writer import is_asked_by_us, session_of
@@ -43,7 +43,7 @@ An agent's hook writes the JSON of its event here, and reads what to answer:
 class Exchange(File):
     """A file that answers requests. A subclass makes the answer."""
 
-    __slots__ = ("context", "space")
+    __slots__ = ("_changed", "context", "space")
 
     most = MAX_REQUEST
     """Bytes of a request."""
@@ -51,13 +51,14 @@ class Exchange(File):
     def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
         super().__init__(parent, name)
         self.context, self.space = context, space
+        self._changed = LastChange()
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         detail = f"it is opened for reading and writing: exec 3<>{self.name}"
         return errors.BadRequest(path=self.path, detail=detail)
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o644, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+        return Attrs(kind="file", mode=0o644, size=0, mtime_ns=self._changed.of(b"", self.context), volatile=True)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """An open with O_TRUNC sets the length to 0, which is accepted; times and modes are not kept."""

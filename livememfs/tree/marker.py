@@ -1,14 +1,13 @@
 """The marker of a directory: the empty object `a/` that stands for the directory `a` itself.
 
-Owns when it is written: an empty directory has no other object, and mode and time of a directory are its metadata.
+Owns when it is written: an empty directory has no other object, and mode, owner and times of a directory are its
+metadata.
 Trio thread only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from livememfs.records.metadata import META_MODE, META_MTIME
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -22,16 +21,12 @@ async def marker_of(directory: PlainDirectory) -> ObjectInfo | None:
     return next(iter(await names.complete([marker])), None) if marker is not None else None
 
 
-def meta_of(mode: int, mtime_ns: int) -> dict[str, str]:
-    """The metadata of a marker."""
-    return {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(mtime_ns)}
-
-
 async def keep_directory(directory: PlainDirectory, leaving: str) -> None:
     """Before the name `leaving` goes: if nothing else is there, write a marker, or the directory would go as well."""
     if not directory.prefix or directory.parent is None:
         return
     replica = directory.context.replica
+    empty = await replica.presence.empty(directory.prefix)
     listing = await replica.names.listing(directory.prefix)
-    if listing.folders <= {leaving} and set(listing.objects) <= {leaving}:
+    if listing.folders - empty <= {leaving} and set(listing.objects) <= {leaving}:
         replica.save(directory.prefix, b"", meta={}, base=None)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from livememfs import errors
+from livememfs.records.posix import Stat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from livememfs.cache.listing import Heard
     from livememfs.store.base import ObjectInfo
 
+OWN_XATTRS = "user.livememfs."
+"""How the names of extended attributes begin that are made here."""
+UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict"))
+"""Those that tell how a file is stored. They are read by name: copiers would carry listed ones to other disks."""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 
-Kind = Literal["file", "directory", "symlink"]
+Kind = Literal["file", "directory", "symlink", "fifo", "socket", "char", "block"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +45,30 @@ NOBODY = Caller()
 
 
 @dataclass(frozen=True, slots=True)
+class Ids:
+    """Whose files are shown: `by_number` those of whom each file says, as NFS has it; else all are of one user.
+
+    One user is right where nobody else is let in: the numbers of another machine may mean other people.
+    """
+
+    uid: int
+    gid: int
+    by_number: bool = False
+
+    def shown(self, uid: int | None, gid: int | None) -> tuple[int, int]:
+        """The owner and the group to show, for those that are stored; None where nothing is."""
+        if not self.by_number:
+            return self.uid, self.gid
+        return self.uid if uid is None else uid, self.gid if gid is None else gid
+
+
+@dataclass(frozen=True, slots=True)
 class Attrs:
     """What `stat` shows. `mode` holds permission bits only; uid or gid None is the mount's owner.
 
-    `volatile` attributes may change without notice and must be asked for each time. `version` changes when bytes that
-    were read before are not the file's any more.
+    `atime_ns` and `ctime_ns` None are the same as `mtime_ns`. `rdev` is (major, minor) of a device. `volatile`
+    attributes may change without notice and must be asked for each time. `version` changes when bytes that were read
+    before are not the file's any more.
     """
 
     kind: Kind
@@ -55,7 +79,16 @@ class Attrs:
     nlink: int = 1
     uid: int | None = None
     gid: int | None = None
+    atime_ns: int | None = None
+    ctime_ns: int | None = None
+    rdev: tuple[int, int] = (0, 0)
     volatile: bool = False
+
+    @classmethod
+    def of(cls, kind: Kind, stat: Stat, size: int, **more: Any) -> Attrs:
+        """From what POSIX knows of it; no mode and no time are 0."""
+        owner, times = {"uid": stat.uid, "gid": stat.gid}, {"atime_ns": stat.atime_ns, "ctime_ns": stat.ctime_ns}
+        return cls(kind, stat.mode or 0, size, stat.mtime_ns or 0, **(owner | times | more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +100,7 @@ class AttrChange:
     gid: int | None = None
     size: int | None = None
     mtime_ns: int | None = None
+    atime_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +191,10 @@ class Node:
         """All extended attributes."""
         return {}
 
+    def sets(self, name: str) -> bool:
+        """Whether setting this attribute changes anything. One of ours that does not is accepted and ignored."""
+        return not name.startswith(OWN_XATTRS)
+
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         """Set one extended attribute; None removes it."""
         raise self.refuse("setting attributes")
@@ -232,6 +270,10 @@ class Directory(Node):
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         """A new directory."""
+        raise self.refuse(f"creating {name}")
+
+    async def mknod(self, name: str, kind: Kind, mode: int, rdev: tuple[int, int], caller: Caller) -> Node:
+        """A new pipe, socket or device."""
         raise self.refuse(f"creating {name}")
 
     async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:

@@ -16,7 +16,8 @@ from typing import TypeVar
 import trio
 
 from livememfs import errors
-from livememfs.records.metadata import META_CONFLICT, META_MADE, META_MODE, META_MTIME, META_OP, META_SHA256
+from livememfs.records.metadata import META_CONFLICT, META_MADE, META_OP, META_SHA256
+from livememfs.records.posix import NOTHING, OWN_NAMES, PERMISSIONS, Stat
 from livememfs.store.base import ObjectInfo, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.context import Context
@@ -39,7 +40,7 @@ class ObjectFile(File):
     `body` is what an `open` gets now. `key` is where it is or will be stored; None while it has no place in the bucket.
     """
 
-    __slots__ = ("_lock", "body", "context", "handles", "key", "mode", "mtime_ns", "orphaned", "size_limit", "uid_gid")
+    __slots__ = ("_lock", "body", "context", "handles", "key", "orphaned", "own", "size_limit")
 
     def __init__(
         self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
@@ -49,9 +50,8 @@ class ObjectFile(File):
         self.key = key
         self.body = Body(info)
         self.handles: set[ObjectHandle] | frozenset[ObjectHandle] = NO_HANDLES
-        self.mode: int | None = None
-        self.mtime_ns: int | None = None if info is not None else context.now_ns()
-        self.uid_gid: tuple[int | None, int | None] = (None, None)
+        self.own = NOTHING if info is not None else Stat(mtime_ns=context.now_ns())
+        """What was set here and is not stored: it counts before what the object says."""
         self.orphaned = False
         self.size_limit = context.max_file_size
         self._lock: trio.Lock | None = None
@@ -121,7 +121,7 @@ class ObjectFile(File):
         if self.handles:
             return False
         self.body = Body(info)
-        self.mode = self.mtime_ns = None
+        self.own = NOTHING
         return True
 
     async def refresh(self) -> None:
@@ -192,19 +192,8 @@ class ObjectFile(File):
         return self.listed_attrs()
 
     def listed_attrs(self) -> Attrs:
-        info = self.body.info
-        _, mode, mtime_ns = shown_of(info) if info is not None else (0, DEFAULT_MODE, 0)
-        return Attrs(
-            kind="file",
-            mode=mode if self.mode is None else self.mode,
-            size=self.body.size,
-            mtime_ns=mtime_ns if self.mtime_ns is None else self.mtime_ns,
-            version=self.body.serial,
-            nlink=0 if self.orphaned else 1,
-            uid=self.uid_gid[0],
-            gid=self.uid_gid[1],
-            volatile=self.volatile,
-        )
+        links, version = 0 if self.orphaned else 1, self.body.serial
+        return Attrs.of("file", stat_here(self), self.body.size, version=version, nlink=links, volatile=self.volatile)
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
@@ -228,7 +217,7 @@ class ObjectFile(File):
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
         self.body.truncate(size, limit=self.size_limit, path=self.path)
-        self.mtime_ns = self.context.now_ns()
+        touched(self)
         self.context.writes.count += 1
         self.context.written.add(self)
 
@@ -239,36 +228,30 @@ class ObjectFile(File):
             if change.size:
                 self.body = await self._load(self.body)
             self.truncate(change.size)
-        if change.uid is not None or change.gid is not None:
-            uid, gid = self.uid_gid
-            self.uid_gid = (uid if change.uid is None else change.uid, gid if change.gid is None else change.gid)
-            self.context.writes.count += 1
-        kept = (self.mode, self.mtime_ns)
-        if change.mode is not None:
-            self.mode = change.mode & 0o7777
-        if change.mtime_ns is not None:
-            self.mtime_ns = change.mtime_ns
+        before, self.own = self.own, changed(self.own, change, self.context, stat_here(self))
+        self.context.writes.count += self.own is not before
         # A close saves the body that is shown only if its descriptor writes, and writes to that body.
         saved_at_close = any(handle.mode.write and handle.body is self.body for handle in self.handles)
         cut = change.size is not None and not saved_at_close
-        if cut or ((self.mode, self.mtime_ns) != kept and not self.busy):
+        if cut or (self.own is not before and not self.busy):
             await self.flush(self.body)
 
     @property
     def attrs_pending(self) -> bool:
-        """Whether mode or time were set and the bucket does not have them."""
+        """Whether mode, owner or times were set and the bucket does not have them."""
         stored = self.key is not None and self.body.info is not None and not self.orphaned
-        return stored and (self.mode is not None or self.mtime_ns is not None)
+        return stored and self.own is not NOTHING
 
     async def save_attrs(self) -> None:
-        """Store mode and time; the content is unchanged. Called while no save of this file runs."""
+        """Store mode, owner and times; the content is unchanged. Called while no save of this file runs."""
         with pending_attrs(self) as attrs:
             assert self.body.info is not None  # `attrs_pending` said so
             self.body.info = self.context.replica.restamp(self.body.info, self.meta(attrs))
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         """The metadata of the next version: what others put there stays."""
-        return {**inherited(self.body.info), **attrs}
+        kept = {name: value for name, value in inherited(self.body.info).items() if name not in OWN_NAMES}
+        return {**kept, **attrs}
 
     async def store(self, body: Body, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
         """Have `data` accepted as the version after the body's. NoSpace."""
@@ -355,7 +338,7 @@ class ObjectHandle(Handle):
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)
-        file.mtime_ns = file.context.now_ns()
+        touched(file)
         file.context.writes.count += 1
         file.context.written.add(file)
         return len(data)
@@ -391,7 +374,7 @@ class ObjectHandle(Handle):
         if change.size is not None and self.mode.write:
             self.body = await file._load(self.body)
             self.body.truncate(change.size, limit=file.size_limit, path=file.path)
-            file.mtime_ns = file.context.now_ns()
+            touched(file)
             file.context.writes.count += 1
             change = replace(change, size=None)
         await file.change(change, caller)
@@ -437,30 +420,43 @@ def replaced(info: ObjectInfo) -> ObjectInfo:
     return replace(info, meta={name: value for name, value in (info.meta or {}).items() if name in OURS})
 
 
-def shown_of(info: ObjectInfo, default_mode: int = DEFAULT_MODE) -> tuple[int, int, int]:
-    """Size, mode and modification time of a file that nobody has open, from its version alone."""
-    if not info.meta:
-        return info.size, default_mode, info.modified_ns
-    mode, mtime = number(info.meta.get(META_MODE), 8), number(info.meta.get(META_MTIME), 10)
-    mode = default_mode if mode is None else mode & 0o7777
-    return info.size, mode, info.modified_ns if mtime is None else mtime
+def stat_of(info: ObjectInfo, default_mode: int = DEFAULT_MODE) -> Stat:
+    """What a version alone says of a file that nobody has open. Mode and time are always set."""
+    stat = Stat.of(info.meta)
+    if stat.mode is None or stat.mtime_ns is None:
+        stat = Stat(mode=default_mode, mtime_ns=info.modified_ns).under(stat)
+    return stat
 
 
-def number(text: str | None, base: int) -> int | None:
-    """A number from metadata, which anybody may have written; None when it is no number."""
-    try:
-        value = None if text is None else int(text, base)
-    except ValueError:
-        return None
-    return value if value is not None and abs(value) < 1 << 63 else None  # the kernel takes no more
+def stat_here(file: ObjectFile) -> Stat:
+    """What is known of a file beside its bytes, stored or not, with mode and time."""
+    info = file.body.info
+    stored = stat_of(info) if info is not None else Stat(mode=DEFAULT_MODE, mtime_ns=0)
+    return stored.under(file.own)
+
+
+def touched(file: ObjectFile) -> None:
+    """The content of a file was changed just now."""
+    now = file.context.now_ns()
+    file.own = replace(file.own, mtime_ns=now, ctime_ns=now)
+
+
+def changed(own: Stat, change: AttrChange, context: Context, shown: Stat) -> Stat:
+    """What is set of a file after a change of attributes; the same object when that asks for nothing that is kept."""
+    new = Stat(mode=None if change.mode is None else change.mode & PERMISSIONS, mtime_ns=change.mtime_ns)
+    new = replace(new, atime_ns=change.atime_ns)
+    if context.ids.by_number and (change.uid is not None or change.gid is not None):
+        uid, gid = context.ids.shown(shown.uid, shown.gid)  # both are stored, or none is
+        new = replace(new, uid=uid if change.uid is None else change.uid, gid=gid if change.gid is None else change.gid)
+    if new == NOTHING:
+        return own
+    return own.under(replace(new, ctime_ns=context.now_ns()))
 
 
 @contextmanager
 def pending_attrs(file: ObjectFile) -> Iterator[Mapping[str, str]]:
     """The metadata to store with the next put; the file's own copies are dropped once that has succeeded."""
-    shown = file.listed_attrs()
-    before = (file.mode, file.mtime_ns)
-    meta = {META_MTIME: str(shown.mtime_ns), META_MODE: f"{shown.mode:o}"}
-    yield meta
-    if before == (file.mode, file.mtime_ns):
-        file.mode = file.mtime_ns = None
+    before = file.own
+    yield stat_here(file).render()
+    if file.own is before:
+        file.own = NOTHING

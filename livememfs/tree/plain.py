@@ -10,31 +10,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from stat import S_ISGID
 from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.cache.listing import Heard
 from livememfs.cache.replica import Listing
-from livememfs.records.metadata import META_TYPE
+from livememfs.records.posix import NOTHING, PERMISSIONS, Stat
 from livememfs.store.base import ObjectInfo
 from livememfs.tree import renaming
 from livememfs.tree.context import Context
-from livememfs.tree.marker import keep_directory, marker_of, meta_of
+from livememfs.tree.marker import keep_directory, marker_of
 from livememfs.tree.node import (
     AttrChange,
     Attrs,
     Caller,
     Directory,
     File,
+    Kind,
     Node,
     Symlink,
     check_key,
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import node_of, shown_of
-from livememfs.tree.plainfile import SYMLINK, PlainFile, PlainSymlink, expect_stays
+from livememfs.tree.objectfile import changed, node_of, stat_of
+from livememfs.tree.plainfile import PlainFile, PlainObject, PlainSymlink, expect_stays, type_meta, type_of
 
+DIRECTORY_MODE = 0o755
 COMPLETED = 256
 """When a directory is listed, mode, time and type are asked for up to this many files whose metadata is unknown."""
 
@@ -57,8 +60,12 @@ class KnownNodes:
         info = listing.objects.get(name)
         if info is not None and info.meta is None and name not in listing.folders:
             await self._directory.context.replica.fetch([info])
-        if name not in listing.folders and name not in listing.objects:
-            raise errors.NotFound(path=self._directory.path_of(name))
+        directory = self._directory
+        there = name in listing.folders or name in listing.objects
+        if there and name in listing.folders and name not in self.stored:
+            there = await directory.context.replica.presence.is_there(f"{directory.prefix}{name}/")
+        if not there:
+            raise errors.NotFound(path=directory.path_of(name))
         return self.listed(name, listing)
 
     def listed(self, name: str, listing: Listing) -> Node:
@@ -72,9 +79,11 @@ class KnownNodes:
         if name in listing.folders:
             if not isinstance(node, PlainDirectory):
                 node = PlainDirectory(directory, name, directory.context)
-        elif ((info := listing.objects[name]).meta or {}).get(META_TYPE) == SYMLINK:
-            if not isinstance(node, PlainSymlink) or node.info.etag != info.etag:
-                node = PlainSymlink(directory, name, directory.context, info)
+        elif (kind := type_of(info := listing.objects[name])[0]) != "file":
+            make = PlainSymlink if kind == "symlink" else PlainObject
+            if type(node) is not make or node.info.etag != info.etag:
+                node = make(directory, name, directory.context, info)
+            node.info = info
         else:
             file = node if isinstance(node, PlainFile) else None
             node = node_of(file, info, lambda: PlainFile(directory, name, directory.context, info, info.key))
@@ -106,21 +115,22 @@ class KnownNodes:
         for name, node in [*self.stored.items(), *self.unsaved.items()]:
             if isinstance(node, PlainDirectory):
                 node.known.rekey()
-            elif isinstance(node, PlainFile | PlainSymlink):
+            elif isinstance(node, PlainFile | PlainObject):
                 node.rekey(self._directory.prefix + name)
 
 
 class PlainDirectory(Directory):
     """A directory: everything below one prefix."""
 
-    __slots__ = ("_last", "_prefix", "context", "gone", "known", "mtime_ns")
+    __slots__ = ("_last", "_prefix", "context", "gone", "known", "own")
 
     def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
         super().__init__(parent, name)
         self.context = context
         self._prefix = prefix
         self.known = KnownNodes(self)
-        self.mtime_ns: int | None = None
+        self.own = NOTHING
+        """What was set here and is not in the marker: the times of changes inside."""
         self.gone = False
         self._last: Attrs | None = None
 
@@ -152,17 +162,14 @@ class PlainDirectory(Directory):
     async def attrs(self) -> Attrs:
         if self.gone and self._last is not None:
             return self._last  # for those who have it open; another directory may have its name by now
-        if self._prefix is not None:
-            return replace(self.listed_attrs(), volatile=False)  # the root and spaces have no marker
-        await _expect_there(self)
-        marker = await marker_of(self)
-        _, mode, mtime_ns = shown_of(marker, 0o755) if marker is not None else (0, 0o755, 0)
-        mtime_ns = mtime_ns if self.mtime_ns is None else self.mtime_ns
-        return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime_ns, nlink=0 if self.gone else 2)
+        if self._prefix is None:
+            await _expect_there(self)
+        return replace(_attrs(self, await marker_of(self)), volatile=False)
 
     def listed_attrs(self) -> Attrs:
-        """What a listing of the parent shows: mode and time of a marker would cost a request for each directory."""
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
+        """What a listing of the parent shows: to ask for each marker that is not known would cost too many requests."""
+        level = self.context.replica.names.levels.get(self.prefix)
+        return _attrs(self, level.objects.get("") if level is not None else None)
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -209,8 +216,9 @@ class PlainDirectory(Directory):
         unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
         if 0 < len(unknown) <= COMPLETED:
             await replica.fetch(unknown)
-            listing = await replica.names.listing(self.prefix)
-        names = sorted({*listing.objects, *listing.folders, *self.known.unsaved})
+        empty = await replica.presence.empty(self.prefix)
+        listing = await replica.names.listing(self.prefix)
+        names = sorted({*listing.objects, *listing.folders - empty, *self.known.unsaved})
         return [name for name in names if self.shows(name)], listing
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
@@ -226,13 +234,15 @@ class PlainDirectory(Directory):
 
     def touch(self) -> None:
         """A name here has changed."""
-        self.mtime_ns = self.context.now_ns()
+        now = self.context.now_ns()
+        self.own = replace(self.own, mtime_ns=now, ctime_ns=now)
 
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         self.check_new(name)
-        await self._expect_free(name)
+        stat = await made_by(self, caller, mode)
+        await expect_free(self, name)
         file = PlainFile(self, name, self.context, None, self.prefix + name)
-        file.mode = mode & 0o7777
+        file.own = stat
         self.known.unsaved[name] = file
         self.touch()
         return file
@@ -240,8 +250,8 @@ class PlainDirectory(Directory):
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         self.check_new(name)
         check_key(f"{self.prefix}{name}/", self.path_of(name))  # the marker's key is one byte longer
-        await self._expect_free(name)
-        meta = meta_of(mode, self.context.now_ns())
+        meta = (await made_by(self, caller, mode, folder=True)).render()
+        await expect_free(self, name)
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
         self.context.replica.names.begin(f"{self.prefix}{name}/")
         made = PlainDirectory(self, name, self.context)
@@ -253,18 +263,23 @@ class PlainDirectory(Directory):
         self.check_new(name)
         if self.context.confined:
             expect_stays(target, self, name)
-        await self._expect_free(name)
         data = target.encode("utf-8", "surrogateescape")
-        key = self.prefix + name
-        info = self.context.replica.save(key, data, meta={META_TYPE: SYMLINK}, base=None)
+        meta = type_meta("symlink", (0, 0)) | replace(await made_by(self, caller, 0), mode=None).render()
+        await expect_free(self, name)
+        info = self.context.replica.save(self.prefix + name, data, meta=meta, base=None)
         made = PlainSymlink(self, name, self.context, info)
         self.known.stored[name] = made
         self.touch()
         return made
 
-    async def _expect_free(self, name: str) -> None:
-        if await _existing(self, name) is not None:
-            raise errors.AlreadyExists(path=self.path_of(name))
+    async def mknod(self, name: str, kind: Kind, mode: int, rdev: tuple[int, int], caller: Caller) -> Node:
+        self.check_new(name)
+        meta = type_meta(kind, rdev) | (await made_by(self, caller, mode)).render()
+        await expect_free(self, name)
+        info = self.context.replica.save(self.prefix + name, b"", meta=meta, base=None)
+        made = self.known.stored[name] = PlainObject(self, name, self.context, info)
+        self.touch()
+        return made
 
     async def unlink(self, name: str) -> None:
         node = await self.child(name)
@@ -272,7 +287,7 @@ class PlainDirectory(Directory):
             raise errors.IsADirectory(path=node.path)
         if isinstance(node, PlainFile):
             await self._drop(name, node)
-        elif isinstance(node, PlainSymlink):
+        elif isinstance(node, PlainObject):
             await keep_directory(self, name)
             self.context.replica.remove(node.key, base=node.info)
             self.known.stored.pop(name, None)
@@ -306,7 +321,7 @@ class PlainDirectory(Directory):
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         node = await self.child(name)
-        movable = isinstance(node, PlainFile | PlainSymlink) or (type(node) is PlainDirectory and node._prefix is None)
+        movable = isinstance(node, PlainFile | PlainObject) or (type(node) is PlainDirectory and node._prefix is None)
         if not movable or not isinstance(target, PlainDirectory):
             raise crossing(self.path_of(name), target)
         existing = await _existing(target, new_name)
@@ -320,7 +335,7 @@ class PlainDirectory(Directory):
             replaces = None if existing is None else await _expect_empty(existing)
             await renaming.move_directory(self, node, target, new_name, replaces)
         else:
-            assert isinstance(node, PlainFile | PlainSymlink)  # `movable` said so
+            assert isinstance(node, PlainFile | PlainObject)  # `movable` said so
             await renaming.move_leaf(self, node, target, new_name, existing)
         self.touch()
         target.touch()
@@ -329,15 +344,40 @@ class PlainDirectory(Directory):
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Mode and times of a directory are kept in its marker; those of the root and of spaces are not kept."""
-        if (change.mode is None and change.mtime_ns is None) or self.gone or self._prefix is not None:
+        """Mode, owner and times of a directory are kept in its marker; the root has none."""
+        if self.gone or not self.prefix:
             return
-        shown = await self.attrs()
-        mode = shown.mode if change.mode is None else change.mode
-        mtime = shown.mtime_ns if change.mtime_ns is None else change.mtime_ns
-        base = (await self.context.replica.names.listing(self.prefix)).objects.get("")
-        self.context.replica.save(self.prefix, b"", meta=meta_of(mode, mtime), base=base)
-        self.mtime_ns = None
+        marker = await marker_of(self)
+        stat = _stat(marker)
+        own = changed(self.own, change, self.context, stat.under(self.own))
+        if own is self.own:
+            return
+        self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
+        self.own = NOTHING
+
+
+async def made_by(directory: PlainDirectory, caller: Caller, mode: int, *, folder: bool = False) -> Stat:
+    """What something new in a directory begins with. With its set-gid bit, a directory passes on its group."""
+    stat = Stat(mode=mode & PERMISSIONS, mtime_ns=directory.context.now_ns())
+    if not directory.context.ids.by_number:
+        return stat
+    above = await directory.attrs()
+    if not above.mode & S_ISGID:
+        return replace(stat, uid=caller.uid, gid=caller.gid)
+    _, gid = directory.context.ids.shown(above.uid, above.gid)
+    return replace(stat, mode=mode & PERMISSIONS | (S_ISGID if folder else 0), uid=caller.uid, gid=gid)
+
+
+def _stat(marker: ObjectInfo | None) -> Stat:
+    """What a marker says of its directory, with mode and time."""
+    return stat_of(marker, DIRECTORY_MODE) if marker is not None else Stat(mode=DIRECTORY_MODE, mtime_ns=0)
+
+
+def _attrs(directory: PlainDirectory, marker: ObjectInfo | None) -> Attrs:
+    level = directory.context.replica.names.levels.get(directory.prefix)
+    below = len(level.folders) if level is not None and directory._prefix is None else 0
+    links = 0 if directory.gone else 2 + below
+    return Attrs.of("directory", _stat(marker).under(directory.own), 0, nlink=links, volatile=True)
 
 
 async def _expect_there(directory: PlainDirectory) -> None:
@@ -345,9 +385,16 @@ async def _expect_there(directory: PlainDirectory) -> None:
     above = directory.parent
     if directory.gone or not isinstance(above, PlainDirectory):
         return
-    listing = await directory.context.replica.names.listing(above.prefix)
-    if directory.name not in listing.folders and not directory.known.unsaved_below():
+    replica = directory.context.replica
+    listed = directory.name in (await replica.names.listing(above.prefix)).folders
+    if not (listed and await replica.presence.is_there(directory.prefix)) and not directory.known.unsaved_below():
         raise errors.Stale(path=directory.path)
+
+
+async def expect_free(directory: Directory, name: str) -> None:
+    """AlreadyExists when a directory has the name."""
+    if await _existing(directory, name) is not None:
+        raise errors.AlreadyExists(path=directory.path_of(name))
 
 
 async def _existing(directory: Directory, name: str) -> Node | None:
@@ -361,7 +408,8 @@ async def _expect_empty(directory: Node) -> tuple[PlainDirectory, Attrs]:
     """A directory that may be removed, and its attributes. NotEmpty, or the refusal of the directory."""
     if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
         raise directory.refuse("removing it")
-    listing = await directory.context.replica.names.listing(directory.prefix, max_age=0.0)
-    if directory.known.unsaved or listing.folders or set(listing.objects) - {""}:
+    listing = await directory.context.replica.names.listing(directory.prefix)
+    names = {*directory.known.unsaved, *listing.objects, *listing.folders} - {""}
+    if names - await directory.context.replica.presence.empty(directory.prefix):
         raise errors.NotEmpty(path=directory.path)
     return directory, await directory.attrs()

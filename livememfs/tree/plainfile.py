@@ -1,23 +1,26 @@
-"""Ordinary files and symbolic links.
+"""Ordinary files, symbolic links, pipes, sockets and devices.
 
-Owns how a file is stored: bytes as the object, mode, time and attributes as its metadata; a link is a small object. A
+Owns how a file is stored: bytes as the object; mode, owner, times and attributes as its metadata. Of what is no regular
+file the object is small, and its metadata says what it is. A
 save is accepted at close and uploaded later. Refuses to overwrite what another host wrote. Trio thread only.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import string
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from livememfs import errors
-from livememfs.records.metadata import META_XATTRS
+from livememfs.records.metadata import META_TYPE, META_XATTRS
+from livememfs.records.posix import NOTHING, OWN_NAMES
 from livememfs.text.foreign import Unreadable, read_object
-from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
-from livememfs.tree.objectfile import ObjectFile, pending_attrs
+from livememfs.tree.node import AttrChange, Attrs, Caller, Kind, Node, Symlink
+from livememfs.tree.objectfile import ObjectFile, changed, inherited, pending_attrs, stat_of
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -30,7 +33,7 @@ MAX_XATTR_NAME = 255
 MAX_XATTR_BYTES = 1_500
 """S3 takes 2,048 bytes of metadata in all, counted as they are sent."""
 _PLAIN_IN_HEADER = string.punctuation.replace("%", "")
-SYMLINK = "symlink"
+_DEVICE = re.compile(r"[0-9]{1,8}")
 
 
 class PlainFile(ObjectFile):
@@ -150,8 +153,8 @@ def expect_stays(target: str, directory: PlainDirectory, name: str) -> None:
         raise errors.LinkLeaves(path=directory.path_of(name), target=target)
 
 
-class PlainSymlink(Symlink):
-    """A symbolic link: a small object whose content is the path it stands for."""
+class PlainObject(Node):
+    """What has no bytes for a user to write: a small object, and metadata that says what it is."""
 
     __slots__ = ("context", "info", "key")
 
@@ -164,7 +167,26 @@ class PlainSymlink(Symlink):
         self.key, self.info = key, replace(self.info, key=key)
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="symlink", mode=0o777, size=self.info.size, mtime_ns=self.info.modified_ns)
+        kind, rdev = type_of(self.info)
+        stat = stat_of(self.info)
+        if kind == "symlink":
+            return Attrs.of(kind, replace(stat, mode=0o777), self.info.size)
+        return Attrs.of(kind, stat, 0, rdev=rdev)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        shown = stat_of(self.info)
+        set_now = changed(NOTHING, change, self.context, shown)
+        if set_now is NOTHING:
+            return
+        kept = {name: value for name, value in inherited(self.info).items() if name not in OWN_NAMES}
+        self.info = self.context.replica.restamp(self.info, kept | shown.under(set_now).render())
+        self.context.writes.count += 1
+
+
+class PlainSymlink(PlainObject, Symlink):
+    """A symbolic link: its content is the path it stands for."""
+
+    __slots__ = ()
 
     async def target(self) -> str:
         try:
@@ -172,5 +194,17 @@ class PlainSymlink(Symlink):
         except errors.ObjectMissing:
             raise errors.NotFound(path=self.path) from None
 
-    async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Times and owners of a link are accepted and not kept."""
+
+def type_of(info: ObjectInfo) -> tuple[Kind, tuple[int, int]]:
+    """What an object is, and the number of a device. What cannot be read is an ordinary file."""
+    kind, *numbers = (info.meta or {}).get(META_TYPE, "").split(":")
+    if kind in ("symlink", "fifo", "socket") and not numbers:
+        return cast("Kind", kind), (0, 0)
+    if kind in ("char", "block") and len(numbers) == 2 and all(_DEVICE.fullmatch(number) for number in numbers):
+        return cast("Kind", kind), (int(numbers[0]), int(numbers[1]))
+    return "file", (0, 0)
+
+
+def type_meta(kind: Kind, rdev: tuple[int, int]) -> dict[str, str]:
+    """The reverse."""
+    return {META_TYPE: f"{kind}:{rdev[0]}:{rdev[1]}" if kind in ("char", "block") else kind}

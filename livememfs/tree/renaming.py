@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.cache.presence import known_below
 from livememfs.tree.marker import keep_directory
 from livememfs.tree.node import Attrs, Directory, Node, check_key
 from livememfs.tree.objectfile import replaced
-from livememfs.tree.plainfile import PlainFile, PlainSymlink, expect_stays
+from livememfs.tree.plainfile import PlainFile, PlainObject, PlainSymlink, expect_stays
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -24,9 +25,9 @@ MAX_MOVED = 5_000
 
 
 async def move_leaf(
-    source: PlainDirectory, node: PlainFile | PlainSymlink, target: PlainDirectory, new_name: str, existing: Node | None
+    source: PlainDirectory, node: PlainFile | PlainObject, target: PlainDirectory, new_name: str, existing: Node | None
 ) -> None:
-    """Move a file or a link, over `existing` if there is one. IsADirectory, LinkLeaves."""
+    """Move what is no directory, over `existing` if there is one. IsADirectory, LinkLeaves."""
     if isinstance(existing, Directory):
         raise errors.IsADirectory(path=existing.path)
     if isinstance(node, PlainSymlink) and source.context.confined:
@@ -35,7 +36,7 @@ async def move_leaf(
         await existing.detach()
     key, unsaved = target.prefix + new_name, False
     try:
-        if isinstance(node, PlainSymlink):
+        if isinstance(node, PlainObject):
             node.info = await _move_object(source, node.name, node.info, key)
             node.key = key
             source.known.stored.pop(node.name, None)
@@ -104,7 +105,9 @@ async def move_directory(
     if target is not source:
         await keep_directory(source, node.name)
     old, new = node.prefix, f"{target.prefix}{new_name}/"
-    moved = await replica.names.walk(old, local=True)
+    moved = known_below(replica.names, old)
+    if moved is None:
+        moved = await replica.names.walk(old, local=True)
     if len(moved) > MAX_MOVED:
         raise errors.CrossesKinds(path=node.path)
     for key in (new, *(new + info.key[len(old) :] for info in moved)):

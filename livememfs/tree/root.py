@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 import trio
@@ -25,9 +25,10 @@ from livememfs.tree import registry
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
-from livememfs.tree.node import Caller, Directory, File, Node, Symlink, check_name
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
-from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.plain import DIRECTORY_MODE, PlainDirectory, expect_free
+from livememfs.tree.plainfile import PlainObject
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
@@ -176,13 +177,30 @@ class Root(PlainDirectory):
             top = top.parent
         return isinstance(top, Space) and registry.asks(node.path, (top.name,))
 
+    def owned(self, node: Node, attrs: Attrs) -> Attrs:
+        """The attributes of a node in a space: what nobody owns by itself is the space's, and as open as the space is.
+
+        So `chgrp` and `chmod` of a space let a group of agents in, to `live/`, the control files and the hooks as well.
+        """
+        top: Node = node
+        while top.parent is not None and top.parent is not self:
+            top = top.parent
+        if attrs.uid is not None or top is node or not isinstance(top, Space) or attrs.kind == "symlink":
+            return attrs
+        space = top.listed_attrs()
+        mode = attrs.mode
+        if not isinstance(node, ObjectFile | PlainDirectory | PlainObject):
+            allowed = space.mode if attrs.kind == "directory" else space.mode & 0o666
+            mode = allowed if attrs.mode & 0o222 else allowed & 0o555
+        return replace(attrs, uid=space.uid, gid=space.gid, mode=mode)
+
     # --- changing ---------------------------------------------------------------------------------------------
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         if name.startswith("."):
             return await self._places.make(name, self.context.now_ns())
         check_space_name(name)
-        await self._expect_free(name)
+        await expect_free(self, name)
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
         except errors.AlreadyExists:
@@ -192,6 +210,11 @@ class Root(PlainDirectory):
         await self.context.replica.names.listing(f"{name}/")
         self.touch()
         made = self._spaces[name] = Space(self, self.context, name)
+        ids = self.context.ids
+        given = ids.by_number and (caller.uid, caller.gid) != (ids.uid, ids.gid)
+        if given or mode != DIRECTORY_MODE:
+            owner = (caller.uid, caller.gid) if given else (None, None)
+            await made.change(AttrChange(mode, *owner), caller)
         return made
 
     async def rmdir(self, name: str) -> None:

@@ -7,6 +7,7 @@ default is used. Any thread; reads a few small files of the kernel.
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path, PurePosixPath
 
 from livememfs.records import agentnames
@@ -40,6 +41,14 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
             _known.clear()
         agent = _known[process] = _by_ancestors(pid, proc)
     return agent or default
+
+
+def user_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
+    """The name of the user to whom process `pid` belongs; `default` when there is none or it cannot be seen."""
+    try:
+        return pwd.getpwuid((proc / str(pid)).stat().st_uid).pw_name if pid else default
+    except (OSError, KeyError):
+        return default
 
 
 def is_asked_by_us(pid: int, *, proc: Path = Path("/proc")) -> bool:

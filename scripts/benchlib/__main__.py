@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     index.add_argument("--notes", type=int, default=10_000, help="notes in the space that is asked")
     index.add_argument("--latency", type=float, default=0.0, help="seconds added to each request")
     index.add_argument("--limit", type=float, default=3_600.0, help="seconds after which a mount is given up")
-    index.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    index.add_argument("--server", choices=["seaweedfs", "moto"], default="seaweedfs", help="the S3 server to start")
     scaled = commands.add_parser(
         "scale",
         help="what several hosts of one bucket cost",
@@ -55,9 +55,7 @@ def parser() -> argparse.ArgumentParser:
     )
     scaled.add_argument("--notes", type=int, default=1_000, help="notes in the space that is searched")
     scaled.add_argument("--limit", type=float, default=3_600.0, help="seconds after which indexing is given up")
-    scaled.add_argument(
-        "--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start"
-    )
+    scaled.add_argument("--server", choices=["seaweedfs", "moto"], default="seaweedfs", help="the S3 server to start")
     scaled.add_argument("--quick", action="store_true", help="two hosts, a little of everything, moto")
     told = commands.add_parser(
         "recall", help="what to know before answering", description="Measure `.recall` from a shell, by its memories."
@@ -88,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     mount.add_argument("--limit", type=float, default=300.0, help="seconds after which a workload is given up")
     mount.add_argument("--json", type=Path, metavar="FILE", help="write all figures and samples there")
     mount.add_argument("--size", type=int, default=Sizes.objects, help="files in the directory that is listed")
-    mount.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    mount.add_argument("--server", choices=["seaweedfs", "moto"], default="seaweedfs", help="the S3 server to start")
     mount.add_argument("--quick", action="store_true", help="one round of everything, small")
     return root
 

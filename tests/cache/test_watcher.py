@@ -17,6 +17,8 @@ from livememfs.cache.watcher import (
     ASKED_ONE_BY_ONE,
     BEACONS_READ_FIRST,
     EVERYTHING_AFTER,
+    IN_USE,
+    LISTED_AGAIN,
     RELISTED,
     ROOT_BELIEVED,
     SPARE_NAMES,
@@ -234,14 +236,53 @@ async def test_many_hosts_that_have_something_to_say_are_listened_to_side_by_sid
     assert ("put", "s/h39") in two.here.told
 
 
-async def test_what_is_known_costs_no_request_and_idling_two_an_interval(two: Two, autojump_clock: Clock) -> None:
+async def test_use_costs_two_requests_an_interval_and_one_for_each_directory_every_three_seconds(
+    two: Two, autojump_clock: Clock
+) -> None:
     two.here.store.forget()
     for _ in range(20):
         await trio.sleep(INTERVAL / 2)
         for prefix in ("s/", "s/live/", "s/folder/"):
             await two.here.names(prefix)
-    assert two.here.store.counts.total() <= 2 * 10 + 2
+    for_all = [asked for asked in two.here.store.requests if asked.key == "s/_"]
+    assert two.here.store.counts.total() <= 2 * 10 + 2 + 3 * 20 / LISTED_AGAIN
+    assert len(for_all) <= 1.5 * 10 + 1
     assert set(two.here.store.counts) == {"list"}
+
+
+async def test_a_directory_that_nobody_looks_into_any_more_is_not_listed_again(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(IN_USE)
+    two.here.store.forget()
+    await trio.sleep(20.0)
+
+    assert {asked.key for asked in two.here.store.requests} == {"s/_", "s/live/"}
+    assert two.here.store.counts.total() <= 2 * 10 + 2
+
+
+@pytest.mark.parametrize("name", ["file", "new", "folder/new", "live/20200101T000000_me_todo_0a1b2c3d.md"])
+async def test_what_a_program_without_a_beacon_puts_into_a_directory_in_use_is_told_within_five_seconds(
+    two: Two, autojump_clock: Clock, name: str
+) -> None:
+    folder = f"s/{name}".rpartition("/")[0] + "/"
+    await two.here.names(folder)
+    await two.memory.put(f"s/{name}", b"by another program")
+    await trio.sleep(5.0)
+
+    assert ("put", f"s/{name}") in two.here.told
+    assert name.rpartition("/")[2] in await two.here.names(folder)
+
+
+async def test_a_large_directory_is_listed_again_less_often(two: Two, autojump_clock: Clock) -> None:
+    for number in range(2 * MAX_PAGE):
+        await two.memory.put(f"s/folder/{number}", b"x")
+    await two.here.replica.names.refresh("s/folder/")
+    two.here.store.forget()
+    for _ in range(20):
+        await two.here.names("s/folder/")
+        await trio.sleep(1.0)
+
+    asked = [request for request in two.here.store.requests if request.key == "s/folder/"]
+    assert len(asked) == 2 * 2  # two pages, twice in twenty seconds
 
 
 async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock: Clock) -> None:
@@ -347,7 +388,7 @@ async def test_what_a_newcomer_hears_first_need_not_be_asked_for_again(
     await nursery.start(newcomer.replica.run)
     for _ in range(3):
         await newcomer.names("s/")
-        await trio.sleep(SOON)
+        await trio.sleep(LISTED_AGAIN / 4)
     assert newcomer.store.requests[:2] == [StoreRequest("list", "s/_"), StoreRequest("get", "s/_changes/there.json")]
     assert newcomer.store.requests[2] == StoreRequest("list", "s/")
     assert newcomer.store.requests.count(StoreRequest("list", "s/")) == 1
@@ -411,6 +452,7 @@ async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks
 async def test_each_of_a_few_changes_is_asked_for_and_of_more_the_folder_is_listed(
     two: Two, autojump_clock: Clock
 ) -> None:
+    await trio.sleep(IN_USE)
     for round_, number in enumerate((ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1, 1)):
         two.here.store.forget()
         for one in range(number):
@@ -486,6 +528,7 @@ async def test_of_many_notes_the_latest_are_listed(two: Two, autojump_clock: Clo
             heard.append(len(page.objects))
         return page
 
+    await trio.sleep(IN_USE)
     two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how many names come
     await trio.sleep(SOON)
     assert set(heard) == {1}  # the newest is within what clocks may differ
@@ -571,7 +614,7 @@ async def test_who_comes_while_somebody_looks_waits_for_that_look(two: Two, auto
         both.start_soon(look)
 
     assert seen == [True, True]
-    assert [asked.key for asked in two.here.store.requests if asked.verb == "list"] == ["s/_", "s/live/"]
+    assert [asked.key for asked in two.here.store.requests if asked.verb == "list"][:2] == ["s/_", "s/live/"]
 
 
 async def test_what_waits_is_uploaded_as_soon_as_a_look_is_answered(two: Two, autojump_clock: Clock) -> None:
@@ -678,6 +721,24 @@ async def test_a_space_that_is_removed_is_not_brought_back_by_a_beacon(two: Two,
     await two.there.replica.delete(META)
     await trio.sleep(3 * SOON)
     assert (await two.memory.list_page("s/")).objects == ()
+
+
+async def test_a_prefix_that_was_no_space_and_is_emptied_is_not_brought_back_by_a_beacon(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await two.memory.put("plain/folder/x", b"1")
+    for prefix in ("", "plain/", "plain/folder/"):
+        await two.there.names(prefix)
+    await two.there.put("plain/folder/y", b"2")
+    await trio.sleep(SOON)
+    page = await two.memory.list_page("plain/")
+    assert len(page.objects) == 3
+    for info in page.objects:
+        await two.there.names(info.key.rpartition("/")[0] + "/")
+        two.there.replica.remove(info.key, base=two.there.replica.names.now(info.key))
+    await two.there.replica.uploaded()
+    await trio.sleep(3 * SOON)
+    assert (await two.memory.list_page("plain/")).objects == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"epoch": 1}', b"\xff", b'{"epoch":"a","seq":1,"recent":[3]}'])

@@ -12,7 +12,7 @@ from livememfs.fuse import translate
 from livememfs.fuse.inodes import Inodes
 from livememfs.fuse.listings import Listings
 from livememfs.store.base import ObjectInfo
-from livememfs.tree.node import Directory, Node
+from livememfs.tree.node import Directory, Ids, Node
 
 
 class Shelf(Directory):
@@ -63,9 +63,13 @@ def shelf() -> Shelf:
     return Shelf()
 
 
+def listings_of() -> Listings:
+    return Listings(Inodes(Directory(None, "")), Ids(0, 0), lambda _, attrs: attrs)
+
+
 async def listed(shelf: Shelf, listings: Listings | None = None) -> dict[bytes, tuple[int, float]]:
     """Size, and how long the kernel may believe it, of each name; numbers must differ."""
-    found = await (listings or Listings(Inodes(Directory(None, "")))).of(shelf)
+    found = await (listings or listings_of()).of(shelf)
     assert len({entry.st_ino for _, _, entry in found}) == len(found)
     assert all(held.ino == entry.st_ino for _, held, entry in found)
     return {name: (entry.st_size, entry.attr_timeout) for name, _, entry in found}
@@ -110,7 +114,7 @@ async def test_the_kernel_believes_as_long_as_holds_in_the_end(shelf: Shelf, cal
 
 
 async def test_a_listing_is_kept_until_something_changes(shelf: Shelf) -> None:
-    listings = Listings(Inodes(Directory(None, "")))
+    listings = listings_of()
     shelf.shown = [named("a")]
     first = await listings.of(shelf)
 

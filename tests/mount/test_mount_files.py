@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cloud import Bucket
-from machine import Mount, StartMount, clean_environment, sh
+from machine import SPACE, Mount, StartMount, clean_environment, sh
 
 from livememfs.tree.plain import COMPLETED
 
@@ -125,7 +125,7 @@ for call, code in ((lambda: os.rmdir("w"), errno.ENOTEMPTY), (lambda: os.link("b
                    (lambda: os.mkdir("w"), errno.EEXIST), (lambda: os.rmdir("b"), errno.ENOTDIR),
                    (lambda: open("n" * 256, "w"), errno.ENAMETOOLONG), (lambda: open("none"), errno.ENOENT),
                    (lambda: os.open("b", os.O_CREAT | os.O_EXCL), errno.EEXIST),
-                   (lambda: os.mknod("p", 0o010644), errno.EPERM)):
+                   (lambda: os.mknod("live/p", 0o010644), errno.EPERM)):
     try: call()
     except OSError as error: assert error.errno == code, (error, code)
     else: raise AssertionError(code)
@@ -138,6 +138,19 @@ d = os.open(".", os.O_RDONLY); os.fsync(d); os.close(d)
     assert bucket.get("project/b") == b"a"
     assert bucket.get("project/w/y/z") == b"z"
     assert not bucket.keys("project/x/")
+
+
+def test_attributes_of_ours_are_read_by_name_and_no_copier_carries_them(mounted: Mount) -> None:
+    file = mounted / SPACE / "file"
+    file.write_text("text")
+    os.setxattr(file, "user.colour", b"blue")
+
+    assert os.listxattr(file) == ["user.colour"]
+    assert os.getxattr(file, "user.livememfs.key") == f"{SPACE}/file".encode()
+    for path in (file, mounted / SPACE):
+        os.setxattr(path, "user.livememfs.key", b"another")
+        os.removexattr(path, "user.livememfs.etag")
+    assert os.getxattr(file, "user.livememfs.key") == f"{SPACE}/file".encode()
 
 
 def test_a_file_held_open_keeps_its_bytes_when_it_changes_elsewhere(mounted: Mount, bucket: Bucket) -> None:

@@ -453,7 +453,10 @@ async def test_a_delete_removes_one_space_and_its_meta_last(house: House) -> Non
     assert steps == [(n, 6) for n in range(1, 7)]
     assert [key for key in await house.keys() if not key.startswith("alpha2/")] == []
     assert len(await house.keys()) == 3
-    assert [asked.key for asked in house.store.requests if asked.verb == "delete"][-1] == "alpha/_meta.json"
+    assert [asked.key for asked in house.store.requests if asked.verb == "delete"][-2:] == [
+        "alpha/_meta.json",
+        "alpha/",
+    ]
 
 
 async def test_a_delete_that_failed_can_be_repeated(house: House) -> None:
@@ -505,7 +508,10 @@ async def test_an_empty_space_can_go_with_its_own_records(house: House) -> None:
     await spaces.remove_empty(house.replica, "alpha")
 
     assert await house.keys() == []
-    assert [asked.key for asked in house.store.requests if asked.verb == "delete"][-1] == "alpha/_meta.json"
+    assert [asked.key for asked in house.store.requests if asked.verb == "delete"][-2:] == [
+        "alpha/_meta.json",
+        "alpha/",
+    ]
 
 
 @pytest.mark.parametrize(

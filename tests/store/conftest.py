@@ -11,12 +11,14 @@ from uuid import uuid4
 import boto3
 import moto_s3
 import pytest
+from hierarchical import HierarchicalStore
 from http_double import S3Double
 
 from livememfs.errors import Throttled, Unreachable
 from livememfs.store.base import Store
 from livememfs.store.directory import DirectoryStore
 from livememfs.store.folder.disk import Disk
+from livememfs.store.markers import MarkerStore
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.store.s3 import S3Options, S3Store
@@ -79,7 +81,7 @@ def shaky(asked: StoreRequest, count: int) -> Fault | None:
     return None
 
 
-CALM = ["memory", "folder", "s3"]
+CALM = ["memory", "folder", "s3", "forgetful"]
 SHAKY = ["shaky memory", "shaky folder", "shaky s3"]
 
 
@@ -89,6 +91,8 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         inner = S3Store(request.getfixturevalue("s3_options")())
     elif "folder" in request.param:
         inner = DirectoryStore(tmp_path / "root", ManualClock(), disk=Disk(fsync=False))
+    elif "forgetful" in request.param:
+        inner = MarkerStore(HierarchicalStore(ManualClock(), stays_listed=False))
     else:
         inner = MemoryStore(ManualClock())
     if "shaky" not in request.param:

@@ -8,10 +8,11 @@ awaits.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from livememfs.cache.journal.operation import COLUMNS, Operation
+from livememfs.cache.levels import above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,7 @@ class Operations:
         self.waiting: dict[str, Operation] = {}
         self.flying: dict[str, Operation] = {}
         self.copies: defaultdict[str, list[Operation]] = defaultdict(list)
+        self._below: Counter[str] = Counter()
         self.backlog = 0
         self._by_seq: dict[int, Operation] = {}
         self._order: list[int] = []
@@ -68,6 +70,10 @@ class Operations:
         """What the bucket refuses for good."""
         return [op for op in self._by_seq.values() if op.error is not None]
 
+    def below(self, prefix: str) -> int:
+        """How many operations there are of keys below a directory; its marker is not one of these."""
+        return self._below[prefix]
+
     def oldest(self) -> Operation | None:
         """The operation with the lowest number; None when all have ended."""
         while self._order and self._order[0] not in self._by_seq:
@@ -87,6 +93,7 @@ class Operations:
     def add(self, op: Operation) -> None:
         """Take an operation that is on the disk into memory."""
         self._by_seq[op.seq] = op
+        self._below.update(above(op.key))
         (self.flying if op.in_flight else self.waiting)[op.key] = op
         self._database.on_rollback(lambda: self.forget(op))
         self._last = max(self._last, op.seq)
@@ -102,6 +109,10 @@ class Operations:
     def forget(self, op: Operation) -> None:
         """Take it from memory alone: another one has its row."""
         del self._by_seq[op.seq]
+        for prefix in above(op.key):
+            self._below[prefix] -= 1
+            if not self._below[prefix]:
+                del self._below[prefix]
         self._discount(op)
         for where in (self.waiting, self.flying):
             if where.get(op.key) is op:

@@ -3,9 +3,11 @@
 Owns the moments and who has to come first. Refuses to start anything (`journal.start` does). Trio thread only; nothing
 here awaits.
 
-An operation is held up by three things: another one of its key in flight (two answers that cross would leave the older
-version), the operation it comes `after` (a renamed file keeps one of its names in the bucket at each instant), and a
-copy on the server that still has to read what it replaces or removes (the bytes are nowhere else).
+An operation is held up by four things: another one of its key in flight (two answers that cross would leave the older
+version), the operation it comes `after` (a renamed file keeps one of its names in the bucket at each instant), a
+copy on the server that still has to read what it replaces or removes (the bytes are nowhere else), and, where it
+removes the marker of a directory, all that is to be done below: a store that has directories of its own goes on listing
+one whose marker went first.
 """
 
 from __future__ import annotations
@@ -75,6 +77,8 @@ class Timetable:
         copy in such a circle fetches those that it is about to take another's place with (`journal.fetched`).
         """
         if op.key in self._ops.flying:
+            return True
+        if op.kind == "delete" and op.key.endswith("/") and self._ops.below(op.key):
             return True
         if not self.is_read(op) and self._ops.get(op.after) is None:
             return False

@@ -51,12 +51,14 @@ async def checks(settings: Settings) -> list[Check]:
 async def _others(opened: RetryingStore, settings: Settings) -> list[Check]:
     """Whether others can read the memory: a bucket says so itself, a folder that the user named by its modes."""
     if settings.s3_bucket_name:
+        from livememfs.store.markers import MarkerStore
         from livememfs.store.s3 import S3Store
 
-        assert isinstance(opened.inner, S3Store)
+        assert isinstance(opened.inner, MarkerStore)
+        assert isinstance(opened.inner.inner, S3Store)
         strangers: list[str] = []
         with suppress(LiveMemError), trio.move_on_after(PROBE_TIMEOUT):  # the other checks say what is wrong
-            strangers = await opened.inner.strangers()
+            strangers = await opened.inner.inner.strangers()
         if not strangers:
             return []
         advice = f"take the public rights from the access list and the policy of {settings.s3_bucket_name}"

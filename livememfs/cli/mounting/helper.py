@@ -25,8 +25,8 @@ from livememfs.errors import LiveMemError, UsageError
 USED_WRONGLY, FAILED = 1, 32
 """Exit statuses of mount(8)."""
 VALUES = (
-    "config", "endpoint_url", "log_level", "agent", "op_timeout", "cache", "cache_size", "fsync", "poll_interval",
-    "drain_timeout", "web",
+    "config", "endpoint_url", "log_level", "agent", "uid", "gid", "op_timeout", "cache", "cache_size", "fsync",
+    "poll_interval", "drain_timeout", "web",
 )  # fmt: skip
 """Options with a value; `livememfs mount` has the same ones, with hyphens."""
 FLAGS = ("allow_other", "noexec")

@@ -44,6 +44,8 @@ class MountOptions:
         None
     )
     allow_other: Annotated[bool | None, option("--allow-other", help="Let other users in.")] = None
+    uid: Annotated[int | None, option(metavar="NUMBER", help="All files belong to this user.")] = None
+    gid: Annotated[int | None, option(metavar="NUMBER", help="All files belong to this group.")] = None
     op_timeout: Annotated[float | None, option(metavar="SECONDS", help="Longest time of one operation.")] = None
     cache: Annotated[Path | None, option(metavar="DIR", help="Where the local state is kept.")] = None
     cache_size: Annotated[int | None, option(metavar="BYTES", help="Contents kept on the local disk.")] = None

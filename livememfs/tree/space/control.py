@@ -18,7 +18,7 @@ from livememfs import errors
 from livememfs.runs.options import RunKind, RunOptions
 from livememfs.text.times import parse_iso
 from livememfs.tree import rejected
-from livememfs.tree.computed import BytesHandle
+from livememfs.tree.computed import BytesHandle, LastChange
 from livememfs.tree.context import STATE, Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 from livememfs.tree.rejected import RejectedReplies
@@ -51,16 +51,18 @@ def with_refused_replies(replies: RejectedReplies, outcome: dict[str, Any]) -> d
 class Control(File):
     """`.consolidate` or `.digest` of one space: a touch asks for a run of that kind."""
 
-    __slots__ = ("context", "kind", "space", "writers")
+    __slots__ = ("_changed", "context", "kind", "space", "writers")
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
         super().__init__(parent, name)
         self.context, self.space, self.kind = context, space, kind
         self.writers: set[ControlHandle] = set()
+        self._changed = LastChange()
 
     async def attrs(self) -> Attrs:
-        size = len(self.answer())
-        return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.context.now_ns(), volatile=True)
+        answer = self.answer()
+        when = self._changed.of(answer, self.context)
+        return Attrs(kind="file", mode=0o644, size=len(answer), mtime_ns=when, volatile=True)
 
     def answer(self) -> bytes:
         """What `cat` shows: one JSON object."""
@@ -135,14 +137,16 @@ class ControlHandle(Handle):
 class _WaitFile(File):
     """A file that is read to wait for something. A subclass gives the lines; the last line is the result."""
 
-    __slots__ = ("context",)
+    __slots__ = ("_changed", "context")
 
     def __init__(self, parent: Directory, name: str, context: Context) -> None:
         super().__init__(parent, name)
         self.context = context
+        self._changed = LastChange()
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+        when = self._changed.of(b"", self.context)
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=when, volatile=True)
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:

@@ -21,6 +21,7 @@ from livememfs.store.base import ObjectInfo
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.objectfile import node_of
+from livememfs.tree.plain import PlainDirectory, made_by
 from livememfs.tree.sandbox import Places
 from livememfs.tree.space import editing
 from livememfs.tree.space.note import NoteFile
@@ -204,9 +205,14 @@ class Live(Directory):
 
     async def create(self, name: str, mode: int, caller: Caller) -> NoteFile:
         check_name(name, self.path_of(name))
+        above = self.parent
+        assert isinstance(above, PlainDirectory)  # the space
+        begins = await made_by(above, caller, mode)
         if await self._existing(name) is not None:
             raise errors.AlreadyExists(path=self.path_of(name))
         note = self.make(name, None)
+        if self.context.ids.by_number:
+            note.own = begins
         if name in self.known.parked:
             await editing.take_over(self, note, self.known.parked[name])
         self.known.local[name] = note

@@ -61,6 +61,9 @@ class MemoryFile(NoteFile):
         missing = [link for _, link in memory.links if await self.collection.linked(link) is None]
         return {**shown, MISSING: str(len(missing))} if missing else shown
 
+    def sets(self, name: str) -> bool:
+        return super().sets(name) or name.removeprefix(PREFIX) in attributes.SETTABLE
+
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         field = name.removeprefix(PREFIX)
         if not name.startswith(PREFIX) or field not in attributes.SETTABLE:

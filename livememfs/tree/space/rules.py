@@ -7,6 +7,7 @@ change after that (EROFS), and to keep what is private. Trio thread only.
 from __future__ import annotations
 
 from livememfs.records import keys
+from livememfs.records.posix import NOTHING
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo
 from livememfs.text.privacy import redaction as privacy
@@ -46,7 +47,7 @@ class RulesFile(ObjectFile):
         public, kinds = privacy.redact_file(data)
         info = await spaces.seal_rules(self.context.replica, self.space, public)
         self.key, body.info, body.saved = info.key, info, changes
-        self.mtime_ns = None
+        self.own = NOTHING
         if kinds:  # the writer's descriptor goes on seeing its own bytes
             self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
             self.body = Body(info)

@@ -18,7 +18,7 @@ from livememfs.observing.capture import Said
 from livememfs.records import keys, names
 from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
-from livememfs.tree.computed import BytesHandle, ReadOnlyDirectory
+from livememfs.tree.computed import BytesHandle, LastChange, ReadOnlyDirectory
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
 from livememfs.tree.objectfile import node_of
@@ -171,15 +171,17 @@ class _Written(Handle):
 class _Taken(File):
     """A file whose bytes are taken in as events, and not kept under its name."""
 
-    __slots__ = ("session",)
+    __slots__ = ("_changed", "session")
 
     def __init__(self, session: SessionDirectory, parent: Directory, name: str) -> None:
         super().__init__(parent, name)
         self.session = session
+        self._changed = LastChange()
 
     async def attrs(self) -> Attrs:
-        size = len(await self.content())
-        return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.session.context.now_ns(), volatile=True)
+        data = await self.content()
+        when = self._changed.of(data, self.session.context)
+        return Attrs(kind="file", mode=0o644, size=len(data), mtime_ns=when, volatile=True)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """An open with O_TRUNC sets the length; neither that nor times and modes are kept."""
