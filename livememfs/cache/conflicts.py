@@ -94,6 +94,8 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         return TryAgain(theirs.info.etag)
     if theirs.data == data:
         return Adopted(theirs.info)
+    if op.base is FREE and keys.parse(op.key).kind == "meta":
+        return Continued(theirs.info)  # two hosts have made one space: the record of the first is as good
     if op.base is FREE and keys.is_note(op.key) and op.op_id in makers_of(theirs.info.meta):
         return Continued(theirs.info)
     # An attempt whose answer was lost may have arrived, and theirs be made from it.

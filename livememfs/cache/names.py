@@ -126,7 +126,7 @@ class Names:
             await self.watch.catch_up(prefix)
         level = self.levels.get(prefix)
         if level is None and not fresh and self.asking.pausing:
-            level = self._from_catalog(prefix)
+            level = self.from_catalog(prefix)
         if level is None or fresh:
             return await self._ask_or_remember(prefix, level, fresh=fresh)
         if not self.believes(prefix, level, max_age):
@@ -144,7 +144,7 @@ class Names:
         try:
             return await self._ask(prefix, level, fresh=fresh)
         except (errors.Unreachable, errors.Throttled):
-            level = self.levels.get(prefix) or self._from_catalog(prefix)
+            level = self.levels.get(prefix) or self.from_catalog(prefix)
             if fresh or level is None:
                 raise
             return level
@@ -199,7 +199,7 @@ class Names:
             return True  # who is asking already finds out when the store answers again; nobody else need wait for that
         return age < self._ttl or level.confirmed >= self.watch.since(prefix)
 
-    def _from_catalog(self, prefix: str) -> Level | None:
+    def from_catalog(self, prefix: str) -> Level | None:
         """The names that a former mount has heard."""
         found = self._catalog.load(prefix)
         if found is None:
@@ -229,7 +229,7 @@ class Names:
         with _Listen(self._listening) as meanwhile:
             named, folders = await self.asking.call(lambda: list_level(self.store, prefix, page_heard))
         if self.levels.get(prefix) is None:
-            self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
+            self.from_catalog(prefix)  # the metadata that was heard once saves a question for each object
         before = self.levels.get(prefix)
         known = dict(before.objects) if before is not None else {}
         if known or self._loose:
@@ -322,7 +322,12 @@ class Names:
     async def look(self, key: str) -> ObjectInfo:
         """What is known of one object, with or without its metadata. ObjectMissing when there is none."""
         parent, name = split_key(key)
-        info = (await self.listing(parent)).objects.get(name)
+        try:
+            info = (await self.listing(parent)).objects.get(name)
+        except (errors.Unreachable, errors.Throttled):
+            info = self.now(key)
+            if self._journal.ops.newest(key) is None or info is None:
+                raise  # what was accepted here is known, whether or not anything else is
         if info is None:
             raise errors.ObjectMissing(key=key)
         return info

@@ -78,6 +78,13 @@ def known_below(names: Names, prefix: str) -> list[ObjectInfo] | None:
     return sorted(infos, key=lambda info: info.key)
 
 
+def is_unheard(names: Names, prefix: str) -> bool:
+    """Whether the names below a prefix were never heard, and the store is known not to answer."""
+    asking = names.asking
+    away = asking.pausing or (asking.failing_since is not None and names.watch.probes(prefix))
+    return away and (names.levels.get(prefix) or names.from_catalog(prefix)) is None
+
+
 def knows(names: Names, key: str) -> bool:
     """Whether an object is known; of a prefix at the top: whether it is not known to be gone."""
     top = names.levels.get("") if key.endswith("/") else None

@@ -7,7 +7,7 @@ so that callers need one module. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC
 
@@ -15,7 +15,16 @@ import structlog
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.errors import AlreadyExists, BadRequest, NotEmpty, PreconditionFailed, ReadOnly, TooLarge
+from livememfs.errors import (
+    AlreadyExists,
+    BadRequest,
+    NotEmpty,
+    PreconditionFailed,
+    ReadOnly,
+    Throttled,
+    TooLarge,
+    Unreachable,
+)
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
@@ -84,11 +93,14 @@ async def create(
     rules: str | None = None,
     distil: Sequence[str] = (),
     on_private: OnPrivate = unheard,
+    later: bool = False,
 ) -> Meta:
     """Make a space. Raises InvalidName, AlreadyExists, and what `seal_rules` raises for the rules' text. A name cannot
     have a mark in it, so one with a credential is refused. `on_private` hears what was replaced elsewhere.
 
     :distil: which runs take notes out of `live/`, where it is not consolidation
+    :later:  where the store does not answer, make it on this machine, and in the bucket when it answers again; should
+             another host have made one of that name by then, it is one space, with the record of that host
 
     The host that writes `_meta.json` first makes the space. If it dies after that, the space works: its folders need no
     sentinel, and rules can still be sealed.
@@ -102,16 +114,29 @@ async def create(
     description, owner = (public_name(text, key, on_private) for text in (description, owner))
     extra = {"distil": list(distil)} if distil else {}
     meta = Meta(name, description, owner, clock.now().astimezone(UTC).replace(microsecond=0), extra=extra)
+    kept = [keys.keep_key(name, folder) for folder in (keys.LIVE, keys.BANK)]
     try:
         await put_new(replica, key, meta.render())
+        for sentinel in kept:
+            await replica.put(sentinel, b"")
     except PreconditionFailed:
         raise AlreadyExists(path=name) from None
-    for folder in (keys.LIVE, keys.BANK):
-        await replica.put(keys.keep_key(name, folder), b"")
+    except (Throttled, Unreachable):
+        if not later or data is not None:
+            raise
+        _accept(replica, {key: meta.render(), **dict.fromkeys(kept, b"")})
     if data is not None:
         await _put_rules(replica, name, data)
     log.info("space_created", space=name)
     return meta
+
+
+def _accept(replica: Replica, objects: Mapping[str, bytes]) -> None:
+    """Accept the objects of a new space here. Each of its folders is known to be empty then."""
+    for key in objects:
+        replica.names.begin(key.rpartition("/")[0] + "/")
+    for key, content in objects.items():
+        replica.save(key, content, meta={}, base=None)
 
 
 async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:

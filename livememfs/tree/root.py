@@ -202,7 +202,7 @@ class Root(PlainDirectory):
         check_space_name(name)
         await expect_free(self, name)
         try:
-            await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
+            await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner, later=True)
         except errors.AlreadyExists:
             await self.context.replica.names.listing("", max_age=0.0)  # the caller must find what exists already
             raise

@@ -765,3 +765,40 @@ async def test_attributes_say_where_a_note_stands(here: Host, stored: str) -> No
     assert shown["user.livememfs.key"] == live(CANONICAL).encode()
     assert shown["user.livememfs.state"] == b"clean"
     assert (await (await here.node(live("draft.md"))).xattrs())["user.livememfs.state"] == b"local"
+
+
+async def test_in_an_outage_a_note_is_written_into_a_folder_that_was_never_listed(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    await here.names("alpha")
+    here.store.fail_all = unreachable()
+    await close(await here.begin(live("first"), b"one\n"))
+    await close(await here.begin(live("second"), b"two\n"))
+    assert body_of(await here.read(live("second"))) == "two\n"
+    await close(await here.begin(live("second"), b"three\n", APPEND))
+    await refused(errors.NotFound, here.read(live("another")))
+
+    here.store.fail_all = None
+    await trio.sleep(60)
+    await world.settle()
+    assert sorted(body_of(note) for note in (await world.notes()).values()) == ["one\n", "two\nthree\n"]
+
+
+async def test_a_space_that_is_made_in_an_outage_is_in_the_bucket_later_and_one_with_that_of_another_host(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await here.names("")
+    here.prompt, here.store.fail_all = False, unreachable()
+    await here.mkdir("beta")
+    await close(await here.begin("beta/live/mine", b"by me\n"))
+    await refused(errors.AlreadyExists, here.mkdir("beta"))
+    await there.mkdir("beta")
+    await there.write("beta/live/theirs", "by them\n")
+    record = await there.read("beta/_meta.json")
+
+    here.store.fail_all = None
+    await trio.sleep(60)
+    await world.settle()
+    assert await here.read("beta/_meta.json") == record
+    assert len([key for key in await world.bucket("beta/") if "_meta" in key]) == 1
+    assert len([key for key in await world.bucket("beta/live/") if key.endswith(".md")]) == 2

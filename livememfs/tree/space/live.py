@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.cache.listing import Heard
+from livememfs.cache.presence import is_unheard
 from livememfs.cache.replica import Listing
 from livememfs.records import keys, names
 from livememfs.records.metadata import META_NAME
@@ -117,7 +118,12 @@ class Live(Directory):
         check_name(name, self.path_of(name))
         if name in self.known.local:
             return self.known.local[name]
-        listing = await self._listing()
+        if is_unheard(self.context.replica.names, self.prefix):
+            return self._written_here(name)
+        try:
+            listing = await self._listing()
+        except (errors.Throttled, errors.Unreachable):
+            return self._written_here(name)
         canonical = name if name in listing.objects and self.shows(name) else await self._canonical(name, listing)
         info = listing.objects.get(canonical) if canonical is not None else None
         if canonical is None or info is None or not self.shows(canonical):
@@ -129,6 +135,17 @@ class Live(Directory):
         note = self._note(canonical, info)
         if name != canonical:
             note.written = name
+        return note
+
+    def _written_here(self, name: str) -> NoteFile:
+        """A note of this machine that waits for a bucket whose names were never heard. NotFound.
+
+        Nobody knows then what else is there. A kernel that is told so looks no further, and could not even make a note:
+        it asks for the name first.
+        """
+        note = self.known.stored.get(self.known.aliases.get(name, name))
+        if note is None or note.key is None or self.context.replica.journal.ops.newest(note.key) is None:
+            raise errors.NotFound(path=self.path_of(name))
         return note
 
     async def children(self) -> Sequence[tuple[str, Node]]:
