@@ -41,7 +41,8 @@ class Capabilities:
 
     `put_if_absent`, `put_if_match`, `delete_if_match`: the condition is checked, and a true one lets the change pass.
     `start_after`: listings can begin in the middle. `metadata`: any text survives as user metadata. `copy_metadata`: a
-    copy onto itself replaces the metadata. `ordered`: listings are in key order, `a-b` before `a/b`.
+    copy onto itself replaces the metadata. `markers`: the marker of a directory keeps its metadata, when it is
+    overwritten too. `ordered`: listings are in key order, `a-b` before `a/b`.
     """
 
     put_if_absent: bool
@@ -50,6 +51,7 @@ class Capabilities:
     start_after: bool
     metadata: bool
     copy_metadata: bool
+    markers: bool
     ordered: bool
     notes: tuple[str, ...] = ()
 
@@ -84,6 +86,7 @@ class _Trial:
             start_after=await self._holds(self._start_after, "listings ignore start-after"),
             metadata=await self._holds(self._metadata, "user metadata is lost or changed"),
             copy_metadata=await self._holds(self._copy_metadata, "a copy onto itself does not replace the metadata"),
+            markers=await self._holds(self._markers, "the marker of a directory loses its metadata"),
             ordered=await self._holds(self._ordered, "listings are not in key order"),
             notes=tuple(self.notes),
         )
@@ -158,6 +161,13 @@ class _Trial:
         await self.store.copy(key, key, meta={"probe": _TEXT})
         found = await self.store.get(key)
         return found.data == b"1" and found.info.meta == {"probe": _TEXT}
+
+    async def _markers(self) -> bool:
+        key = self.prefix + "directory/"
+        await self.store.put(key + "file", b"1")
+        for value in ("old", _TEXT):
+            await self.store.put(key, b"", meta={"probe": value})
+        return (await self.store.head(key)).meta == {"probe": _TEXT}
 
     async def _ordered(self) -> bool:
         base = self.prefix + "order/"

@@ -118,7 +118,16 @@ async def test_a_key_that_may_not_write_fails() -> None:
 
 def test_a_missing_promise_is_a_warning_with_its_consequence() -> None:
     promises = dict.fromkeys(
-        ("put_if_absent", "put_if_match", "delete_if_match", "start_after", "metadata", "copy_metadata", "ordered"),
+        (
+            "put_if_absent",
+            "put_if_match",
+            "delete_if_match",
+            "start_after",
+            "metadata",
+            "copy_metadata",
+            "markers",
+            "ordered",
+        ),
         True,
     )
     kept = Capabilities(**promises)

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 import trio
+from hierarchical import HierarchicalStore
 from trio.testing import MockClock
 
 from livememfs.errors import BucketMissing, ConditionsUnsupported, Denied, Unreachable
 from livememfs.store.base import Condition, IfMatch, ObjectInfo, Page, Store, list_all
 from livememfs.store.capabilities import Capabilities, probe
+from livememfs.store.markers import MarkerStore
 from livememfs.store.memory import MemoryStore
 from livememfs.store.s3 import S3Options, S3Store
 from livememfs.testing.store import Fault, FaultyStore
@@ -23,6 +25,7 @@ ALL = Capabilities(
     start_after=True,
     metadata=True,
     copy_metadata=True,
+    markers=True,
     ordered=True,
 )
 
@@ -96,12 +99,20 @@ async def test_a_store_that_rejects_conditions_is_found_out() -> None:
     assert "does not honour conditions" in found.notes[0]
 
 
+async def test_lost_metadata_of_markers_are_found_out_and_made_up_for() -> None:
+    found = await probe(HierarchicalStore(stays_listed=False))
+
+    assert found == replace(ALL, markers=False, notes=("the marker of a directory loses its metadata",))
+    assert await probe(MarkerStore(HierarchicalStore(stays_listed=False))) == ALL
+
+
 async def test_lost_metadata_and_strange_listings_are_found_out() -> None:
     found = await probe(Forgetful())
 
     assert (found.start_after, found.metadata, found.copy_metadata, found.ordered) == (False, False, False, False)
+    assert not found.markers
     assert (found.put_if_absent, found.put_if_match, found.delete_if_match) == (True, True, True)
-    assert len(found.notes) == 4
+    assert len(found.notes) == 5
 
 
 async def test_a_missing_bucket_is_told_and_not_taken_for_a_weak_store(s3_options: Callable[..., S3Options]) -> None:

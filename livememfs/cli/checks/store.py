@@ -139,6 +139,7 @@ def _promises(kept: Capabilities) -> Check:
         "list from a key on": kept.start_after,
         "user metadata": kept.metadata,
         "copy with metadata": kept.copy_metadata,
+        "modes of directories": kept.markers,
     }
     missing = [name for name, is_kept in promises.items() if not is_kept]
     if not missing:
