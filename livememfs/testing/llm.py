@@ -99,7 +99,7 @@ class ScriptedLLM:
         self._rejects = tuple(rejects)
         self._key = key
         self._released = threading.Event()
-        self._held = self._asking = 0
+        self._held = self._asking = self._given_up = self._sent = 0
         self._changed = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.llm = self
@@ -128,15 +128,20 @@ class ScriptedLLM:
     def asking(self) -> Iterator[None]:
         """Within this, somebody waits for an answer."""
         self._asking += 1
+        sent = self._sent
         try:
             yield
+        except BaseException:
+            if self._sent == sent and self._held > self._given_up:
+                self._given_up += 1  # its answer is held for nobody
+            raise
         finally:
             self._asking -= 1
 
     @property
     def is_at_work(self) -> bool:
         """Whether an answer is waited for that is neither held nor late."""
-        return self._asking > (0 if self._released.is_set() else self._held)
+        return self._asking > (0 if self._released.is_set() else self._held - self._given_up)
 
     def wait_for_requests(self, count: int, timeout: float = 10.0) -> None:
         """Block until `count` requests have arrived."""
@@ -165,6 +170,11 @@ class ScriptedLLM:
                     return Scripted("the script has no answer left", status=500)
                 return _scripted(self._answers.pop(0))
         return _scripted(self._responder(request))
+
+    def note_sent(self) -> None:
+        """An answer leaves. Called by the server's threads."""
+        with self._changed:
+            self._sent += 1
 
     def wait_until_released(self, timeout: float | None = None) -> None:
         """Block a held answer, or one that is `timeout` seconds late, no longer than until the end of the test. Called
@@ -237,6 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.llm.wait_until_released()
         if answer.delay:
             self.server.llm.wait_until_released(answer.delay)
+        self.server.llm.note_sent()
         if answer.reset:
             self._reset()
         else:

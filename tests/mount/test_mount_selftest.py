@@ -150,7 +150,7 @@ def test_a_mount_whose_bucket_is_away_fails(start_mount: StartMount, bucket: Buc
     with bucket.cloud.failing():
         ended = selftest(mount, "--timeout", "3")
 
-    assert (ended.code, ended.steps["make a space"]) == (1, "failed")
+    assert (ended.code, ended.steps["remove the space"]) == (1, "failed")
 
 
 def test_what_is_no_mount_is_refused(folder_mounted: Mount, tmp_path: Path) -> None:
