@@ -43,9 +43,9 @@ class PlannedFile:
 
 @dataclass(frozen=True)
 class _Line:
-    """A heading (`level` 1 to 6) or a bullet (`level` 0) of the rules."""
+    """A heading or a bullet of the rules."""
 
-    level: int
+    is_heading: bool
     indent: int
     text: str
 
@@ -72,7 +72,7 @@ def _by_headings(lines: list[_Line]) -> dict[str, list[str]]:
     current: list[str] | None = None
     outermost = 0
     for line in lines:
-        if line.level:
+        if line.is_heading:
             name = _file_name(line.text)
             current = None if name is None else planned.setdefault(name, [])
         elif current is not None:
@@ -87,10 +87,10 @@ def _by_bullets(lines: list[_Line]) -> dict[str, list[str]]:
     current: list[str] | None = None
     indent = 0
     for line in lines:
-        name = None if line.level else _file_name(line.text)
+        name = None if line.is_heading else _file_name(line.text)
         if name is not None:
             current, indent = planned.setdefault(name, []), line.indent
-        elif current is not None and not line.level and line.indent > indent:
+        elif current is not None and not line.is_heading and line.indent > indent:
             current.append(_section(line.text))
         else:
             current = None
@@ -108,9 +108,9 @@ def _lines(text: str) -> Iterator[_Line]:
         elif mark:
             fence = mark[1]
         elif heading := _HEADING.fullmatch(line):
-            yield _Line(len(heading[1]), 0, heading[2])
+            yield _Line(True, 0, heading[2])
         elif bullet := _BULLET.fullmatch(line):
-            yield _Line(0, len(bullet[1].expandtabs(4)), bullet[2])
+            yield _Line(False, len(bullet[1].expandtabs(4)), bullet[2])
 
 
 def _file_name(text: str) -> str | None:

@@ -332,4 +332,5 @@ def _the_one(registry: Registry, which: str) -> Token:
         raise NotFound(path=f"token {which}" if len(which) <= MAX_NAME and PREFIX not in which else "such token")
     if len(matches) > 1:
         raise _bad(f"{len(matches)} tokens are called so; name one by the beginning of its hash")
-    return matches[0]
+    [token] = matches
+    return token
