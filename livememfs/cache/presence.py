@@ -62,7 +62,7 @@ class Presence:
 
 
 def known_below(names: Names, prefix: str) -> list[ObjectInfo] | None:
-    """Every object below a prefix, in the order of keys, without asking; None where some level is not known by now.
+    """Every object below a prefix, in no certain order, without asking; None where some level is not known by now.
 
     What another host has put there in the last seconds may be missing.
     """
@@ -75,7 +75,7 @@ def known_below(names: Names, prefix: str) -> list[ObjectInfo] | None:
         if below is None:
             return None
         infos += below
-    return sorted(infos, key=lambda info: info.key)
+    return infos
 
 
 def is_unheard(names: Names, prefix: str) -> bool:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import structlog
@@ -51,6 +52,8 @@ IN_USE = 30.0
 """Seconds for which a directory is in use after somebody has looked into it."""
 IN_USE_AT_ONCE = 8
 """Directories of one space that are listed again by one look: those that were used last."""
+USED_LAST = 64
+"""Directories of all spaces that a look considers for this, those that were used last."""
 ASKED_ONE_BY_ONE = 8
 """Up to this many changed objects of one level are asked for; of more, the level is listed."""
 RELISTED = 64
@@ -191,8 +194,8 @@ class Watcher:
     def _forget(self, now: float) -> None:
         for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:
             del self._spaces[space]
-        for prefix in [prefix for prefix, used in self._in_use.items() if now - used > IN_USE]:
-            del self._in_use[prefix]
+        while self._in_use and now - self._in_use[first := next(iter(self._in_use))] > IN_USE:
+            del self._in_use[first]
 
     async def _look(self, space: str, state: _Space) -> None:
         """One look, by whoever comes first; who comes meanwhile waits for it. Raises nothing of the store's."""
@@ -349,7 +352,7 @@ class Watcher:
     async def _look_at_what_is_in_use(self, space: str, now: float) -> None:
         """For the same writers, in directories that somebody has just looked into."""
         names, due = self._replica.names, list[str]()
-        for prefix, used in reversed(self._in_use.items()):
+        for prefix, used in islice(reversed(self._in_use.items()), USED_LAST):  # a `find` uses very many
             level = names.levels.get(prefix) if prefix.startswith(space) and now - used <= IN_USE else None
             if level is not None:
                 pages = 1 + len(level.objects) // MAX_PAGE

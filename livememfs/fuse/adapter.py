@@ -75,7 +75,7 @@ class FuseOperations(pyfuse3.Operations):
         self._files: dict[int, _OpenFile] = {}
         self._directories: dict[int, _OpenDirectory] = {}
         self._ids = root.context.ids
-        self._listings = Listings(self._inodes, self._ids, root.owned)
+        self._listings = Listings(self._inodes, self._ids, root.owned, root.ids_in)
         self.notifier: Notifier | None = None
         self._handles = count(1)
 

@@ -25,17 +25,20 @@ Listed = tuple[bytes, HeldNode, pyfuse3.EntryAttributes]
 
 
 class Listings:
-    """The listings of one mount's directories. `owned` gives the attributes of a node that has none of its own."""
+    """The listings of one mount's directories. `owned` and `ids_in`: see `tree.root`."""
 
-    def __init__(self, inodes: Inodes, ids: Ids, owned: Callable[[Node, Attrs], Attrs]) -> None:
+    def __init__(
+        self, inodes: Inodes, ids: Ids, owned: Callable[[Node, Attrs], Attrs], ids_in: Callable[[Directory], Ids]
+    ) -> None:
         self._inodes = inodes
         self._ids = ids
         self._owned = owned
+        self._ids_in = ids_in
         self._kept: WeakKeyDictionary[Directory, tuple[object, list[Listed]]] = WeakKeyDictionary()
 
     async def of(self, directory: Directory) -> list[Listed]:
         """The names of a directory in the kernel's form; made anew only when the directory has changed."""
-        kept, ready = self._kept.get(directory), _Ready(directory, self._inodes, self._ids)
+        kept, ready = self._kept.get(directory), _Ready(directory, self._inodes, self._ids_in(directory))
         with directory.overhear(ready.add):
             await directory.look()
             stamp = directory.stamp()

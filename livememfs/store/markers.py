@@ -28,6 +28,8 @@ from livememfs.store.base import (
     check_condition,
 )
 
+_DESCRIBES = f"/{MARKER}"
+
 
 class MarkerStore:
     """A Store whose markers keep their metadata, made of one whose markers may not.
@@ -170,11 +172,11 @@ class MarkerStore:
         page = await self.inner.list_page(
             prefix, delimiter=delimiter, start_after=start_after, token=token, limit=limit
         )
-        if not any(info.key.endswith(f"/{MARKER}") or _is_no_object(info) for info in page.objects):
+        if not any(info.key.endswith(_DESCRIBES) or _is_no_object(info) for info in page.objects):
             return page
         self.kept = False
         there = [info for info in page.objects if not _is_no_object(info)]
-        shown = {info.key: info for info in there if not info.key.endswith(f"/{MARKER}")}
+        shown = {info.key: info for info in there if not info.key.endswith(_DESCRIBES)}
         shown |= {info.key: info for info in map(_shown, there) if info.key.endswith("/")}
         return replace(page, objects=tuple(shown[key] for key in sorted(shown)))
 
@@ -189,7 +191,7 @@ class MarkerStore:
 
 def _shown(info: ObjectInfo) -> ObjectInfo:
     """What describes a directory, under the key of the directory's marker; anything else as it is."""
-    return replace(info, key=info.key.removesuffix(MARKER)) if info.key.endswith(f"/{MARKER}") else info
+    return replace(info, key=info.key.removesuffix(MARKER)) if info.key.endswith(_DESCRIBES) else info
 
 
 def _is_no_object(info: ObjectInfo) -> bool:

@@ -353,6 +353,7 @@ class PlainDirectory(Directory):
         if own is self.own:
             return
         self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
+        self.context.writes.count += 1  # listings show the owner of the space for what has none
         self.own = NOTHING
 
 

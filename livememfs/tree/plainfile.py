@@ -19,7 +19,7 @@ from livememfs import errors
 from livememfs.records.metadata import META_TYPE, META_XATTRS
 from livememfs.records.posix import NOTHING, OWN_NAMES
 from livememfs.text.foreign import Unreadable, read_object
-from livememfs.tree.node import AttrChange, Attrs, Caller, Kind, Node, Symlink
+from livememfs.tree.node import OWN_XATTRS, AttrChange, Attrs, Caller, Kind, Node, Symlink
 from livememfs.tree.objectfile import ObjectFile, changed, inherited, pending_attrs, stat_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class PlainFile(ObjectFile):
         return {**await super().xattrs(), **{name: value.encode("latin-1") for name, value in self._own().items()}}
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
-        if not name.startswith("user.") or name.startswith("user.livememfs."):
+        if not name.startswith("user.") or name.startswith(OWN_XATTRS):
             raise errors.NotSupported(path=self.path, detail=f"setting {name}")
         own = dict(self._own())
         if value is None:
@@ -123,7 +123,7 @@ class PlainFile(ObjectFile):
 
 def _is_attribute(name: str, value: object) -> bool:
     """Whether a user can have set this attribute: the kernel takes the name, and each character is one byte."""
-    sets = name.startswith("user.") and not name.startswith("user.livememfs.") and name.isprintable()
+    sets = name.startswith("user.") and not name.startswith(OWN_XATTRS) and name.isprintable()
     return sets and len(name.encode()) <= MAX_XATTR_NAME and isinstance(value, str) and max(value, default="") <= "\xff"
 
 

@@ -25,7 +25,7 @@ from livememfs.tree import registry
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE, Context
 from livememfs.tree.exchange import MachineHook
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Ids, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import DIRECTORY_MODE, PlainDirectory, expect_free
 from livememfs.tree.plainfile import PlainObject
@@ -172,27 +172,38 @@ class Root(PlainDirectory):
 
     def _is_question(self, node: Node) -> bool:
         """Whether the registry says that writing to this node only asks a question."""
+        space = self._space_of(node)
+        return space is not None and registry.asks(node.path, (space.name,))
+
+    def _space_of(self, node: Node) -> Space | None:
+        """The space that a node is, or is in."""
         top = node
         while top.parent is not None and top.parent is not self:
             top = top.parent
-        return isinstance(top, Space) and registry.asks(node.path, (top.name,))
+        return top if isinstance(top, Space) else None
 
     def owned(self, node: Node, attrs: Attrs) -> Attrs:
         """The attributes of a node in a space: what nobody owns by itself is the space's, and as open as the space is.
 
         So `chgrp` and `chmod` of a space let a group of agents in, to `live/`, the control files and the hooks as well.
         """
-        top: Node = node
-        while top.parent is not None and top.parent is not self:
-            top = top.parent
-        if attrs.uid is not None or top is node or not isinstance(top, Space) or attrs.kind == "symlink":
+        within = self._space_of(node)
+        if attrs.uid is not None or within is None or within is node or attrs.kind == "symlink":
             return attrs
-        space = top.listed_attrs()
+        space = within.listed_attrs()
         mode = attrs.mode
         if not isinstance(node, ObjectFile | PlainDirectory | PlainObject):
             allowed = space.mode if attrs.kind == "directory" else space.mode & 0o666
             mode = allowed if attrs.mode & 0o222 else allowed & 0o555
         return replace(attrs, uid=space.uid, gid=space.gid, mode=mode)
+
+    def ids_in(self, directory: Directory) -> Ids:
+        """Whose the files in a directory are that carry no owner: those of the space, as `owned` has it."""
+        ids, within = self.context.ids, self._space_of(directory)
+        if not ids.by_number or within is None:
+            return ids
+        space = within.listed_attrs()
+        return Ids(*ids.shown(space.uid, space.gid), by_number=True)
 
     # --- changing ---------------------------------------------------------------------------------------------
 

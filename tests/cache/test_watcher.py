@@ -429,7 +429,7 @@ async def test_of_many_folders_some_are_looked_at_again_and_the_others_when_some
 
     assert two.here.replica.watcher.statistics().full == 1
     listed = [asked.key for asked in two.here.store.requests if asked.key not in {"s/_", "s/live/"}]
-    assert len(listed) == RELISTED
+    assert len({*listed}) == RELISTED  # the one in use may come again
     assert folders[0] not in listed
     assert [key for _, key in two.here.told if key.endswith("file")] == [f"{folders[-1]}file"]
     assert await two.here.names(folders[0]) == {"file"}

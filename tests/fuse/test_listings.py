@@ -64,7 +64,7 @@ def shelf() -> Shelf:
 
 
 def listings_of() -> Listings:
-    return Listings(Inodes(Directory(None, "")), Ids(0, 0), lambda _, attrs: attrs)
+    return Listings(Inodes(Directory(None, "")), Ids(0, 0), lambda _, attrs: attrs, lambda _: Ids(0, 0))
 
 
 async def listed(shelf: Shelf, listings: Listings | None = None) -> dict[bytes, tuple[int, float]]:

@@ -111,6 +111,22 @@ def test_the_agent_of_another_user_keeps_its_notes_and_reads_what_the_group_may(
     assert (space / "live" / "anna").stat().st_gid == SHARED
 
 
+def test_what_another_program_has_put_belongs_to_the_owner_of_the_space_in_a_listing_too(
+    shared: Mount, room: Path
+) -> None:
+    """Both before anybody has looked at a file and after; and the kernel may keep what a listing says."""
+    os.chown(shared / SPACE, ANNA, SHARED)
+    shared.uploaded()
+    store = room / "store"
+    (store / SPACE / "folder").mkdir()
+    for number in range(300):  # of so many no metadata are asked for
+        (store / SPACE / "folder" / f"{number}").write_bytes(b"x")
+    with Mount(room / "other", room / "another home", {"LIVEMEMFS_STORE": str(store)}, "--allow-other") as other:
+        listed = sh("ls -ln | awk 'NR > 1 {print $3, $4}' | sort -u", cwd=other / SPACE / "folder").stdout
+        assert listed == f"{ANNA} {SHARED}\n"
+        assert sh("stat -c '%u %g' 7", cwd=other / SPACE / "folder").stdout == listed
+
+
 def test_a_stranger_to_the_group_gets_nothing_of_a_space_that_is_closed(shared: Mount) -> None:
     space = shared / SPACE
     space.chmod(0o770)
