@@ -20,7 +20,8 @@ from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.metadata import META_CONFLICT, META_OP
 from livememfs.records.note import UID_ATTEMPTS, order_of, uid_of
-from livememfs.store.base import MAX_KEY_BYTES, IfAbsent, content_etag
+from livememfs.store.base import MAX_KEY_BYTES, IfAbsent
+from livememfs.store.content import content_etag
 from livememfs.text.merge import merge
 
 if TYPE_CHECKING:

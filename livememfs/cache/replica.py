@@ -45,7 +45,8 @@ from livememfs.cache.uploader import Uploader
 from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, Background, for_each
 from livememfs.records.note import Order
-from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, content_etag
+from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject
+from livememfs.store.content import content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.journal.operation import Operation

@@ -34,7 +34,8 @@ from livememfs.errors import (
 )
 from livememfs.records import keys
 from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
-from livememfs.store.base import Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
+from livememfs.store.base import Condition, IfAbsent, IfMatch, ObjectInfo, check_condition
+from livememfs.store.content import content_etag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

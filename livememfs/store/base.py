@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import md5
 from typing import Protocol
 
 from livememfs.errors import InvalidName, LiveMemError, NameTooLong, ObjectMissing, PreconditionFailed
+from livememfs.store.content import Content
 
 MAX_KEY_BYTES = 1024
 MAX_PAGE = 1000
@@ -127,14 +127,20 @@ class Store(Protocol):
         """
         ...
 
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """`size` bytes of this version from `start` on, which it has. Raises ObjectMissing; PreconditionFailed."""
+        ...
+
     async def head(self, key: str) -> ObjectInfo:
         """The object without its bytes. Raises ObjectMissing."""
         ...
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """Replace or create the object, metadata included (None: no metadata).
+
+        A file is read a part at a time; nobody may write to it meanwhile.
 
         Raises PreconditionFailed when the condition does not hold; for IfMatch that includes a missing object.
         """
@@ -274,11 +280,6 @@ def check_condition(condition: Condition | None, *, key: str, current: str | Non
     )
     if not holds:
         raise PreconditionFailed(key=key)
-
-
-def content_etag(data: bytes) -> str:
-    """The etag of the stores that choose it themselves: MD5 in hex, what S3 gives a plain upload."""
-    return md5(data, usedforsecurity=False).hexdigest()
 
 
 def nanoseconds(moment: datetime) -> int:

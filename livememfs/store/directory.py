@@ -26,6 +26,7 @@ from livememfs.store.base import (
     StoreStatistics,
     Tally,
 )
+from livememfs.store.content import Content
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.files import Files
 from livememfs.store.listing import ListingRequest
@@ -57,6 +58,13 @@ class DirectoryStore:
             self._tally.bytes_in += len(found.data)
             return found
 
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """See Store.get_part."""
+        with self._tally.request("get"):
+            part = await self._read(lambda: self._files.get_part(key, start, size, if_match))
+            self._tally.bytes_in += len(part)
+            return part
+
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
         """See Store.get_many. One thread does: a disk answers sooner than threads take turns."""
         gone_on = True
@@ -84,7 +92,7 @@ class DirectoryStore:
             return await self._read(lambda: self._files.head(key))
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put."""
         with self._tally.request("put"):

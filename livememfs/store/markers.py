@@ -27,6 +27,7 @@ from livememfs.store.base import (
     StoreStatistics,
     check_condition,
 )
+from livememfs.store.content import Content
 
 _DESCRIBES = f"/{MARKER}"
 
@@ -55,6 +56,10 @@ class MarkerStore:
             return found
         check_condition(None if if_match is None else IfMatch(if_match), key=key, current=beside.etag)
         return StoredObject(beside, b"")
+
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """See Store.get_part. A marker has no parts."""
+        return await self.inner.get_part(key, start, size, if_match=if_match)
 
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
         """See Store.get_many. Markers are left out: they have no content."""
@@ -97,7 +102,7 @@ class MarkerStore:
         return info
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put."""
         if not key.endswith("/") or data:

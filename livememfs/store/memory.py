@@ -25,10 +25,10 @@ from livememfs.store.base import (
     check_condition,
     check_key,
     check_meta,
-    content_etag,
     get_each,
     nanoseconds,
 )
+from livememfs.store.content import Content, content_etag, whole
 from livememfs.store.listing import ListingRequest, SortedKeys, page_of
 
 
@@ -51,6 +51,10 @@ class MemoryStore:
             self._tally.bytes_in += len(found.data)
             return found
 
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """See Store.get_part."""
+        return (await self.get(key, if_match=if_match)).data[start : start + size]
+
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
         """See Store.get_many."""
         return await get_each(self, keys)
@@ -62,12 +66,12 @@ class MemoryStore:
             return self._find(key).info
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put."""
         await trio.lowlevel.checkpoint()
         with self._tally.request("put"):
-            info = self._place(check_key(key), data, check_meta(meta), condition)
+            info = self._place(check_key(key), whole(data), check_meta(meta), condition)
             self._tally.bytes_out += len(data)
             return info
 

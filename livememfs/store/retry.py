@@ -35,6 +35,7 @@ from livememfs.store.base import (
     StoreStatistics,
     check_condition,
 )
+from livememfs.store.content import Content
 
 T = TypeVar("T")
 
@@ -116,6 +117,10 @@ class RetryingStore:
         """See Store.get."""
         return await self._repeat("get", key, lambda: self.inner.get(key, if_match=if_match))
 
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """See Store.get_part."""
+        return await self._repeat("get", key, lambda: self.inner.get_part(key, start, size, if_match=if_match))
+
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
         """See Store.get_many. There is no second attempt: whoever lacks one asks for it by itself."""
         return await self.inner.get_many(keys, at_once=at_once)
@@ -125,7 +130,7 @@ class RetryingStore:
         return await self._repeat("head", key, lambda: self.inner.head(key))
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put. A conditional put adds `livememfs-op` to the metadata unless it is there."""
         if condition is None:

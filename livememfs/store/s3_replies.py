@@ -140,6 +140,14 @@ def document(reply: HttpReply, root: str, asked: S3Request) -> XmlDocument:
     return found
 
 
+def answered(error: ClientError, asked: S3Request) -> LiveMemError:
+    """What a refusal of the bucket means that boto3's client raised."""
+    about = error.response.get("ResponseMetadata", {})
+    values = {name: str(value) for name, value in error.response.get("Error", {}).items()}
+    status = int(about.get("HTTPStatusCode", _FAILED_LATER))
+    return _refused(status, values, HttpReply(status, "", about.get("HTTPHeaders", {})), asked)
+
+
 def _refused(status: int, values: Mapping[str, str], reply: HttpReply, asked: S3Request) -> LiveMemError:
     code = values.get("Code", "")
     said = f"{code} {values.get('Message', '')}".strip() or f"{reply.status} {reply.reason}"

@@ -30,6 +30,7 @@ from livememfs.store.base import (
     StoreStatistics,
     get_each,
 )
+from livememfs.store.content import Content
 
 T = TypeVar("T")
 
@@ -119,6 +120,10 @@ class FaultyStore:
         """See Store.get."""
         return await self._through("get", key, lambda: self.inner.get(key, if_match=if_match))
 
+    async def get_part(self, key: str, start: int, size: int, *, if_match: str) -> bytes:
+        """See Store.get_part."""
+        return await self._through("get", key, lambda: self.inner.get_part(key, start, size, if_match=if_match))
+
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
         """See Store.get_many. Each of them is a request that may fail."""
         return await get_each(self, keys)
@@ -128,7 +133,7 @@ class FaultyStore:
         return await self._through("head", key, lambda: self.inner.head(key))
 
     async def put(
-        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+        self, key: str, data: Content, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put."""
         return await self._through("put", key, lambda: self.inner.put(key, data, meta=meta, condition=condition))

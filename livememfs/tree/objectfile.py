@@ -18,7 +18,8 @@ import trio
 from livememfs import errors
 from livememfs.records.metadata import META_CONFLICT, META_MADE, META_OP, META_SHA256
 from livememfs.records.posix import NOTHING, OWN_NAMES, PERMISSIONS, Stat
-from livememfs.store.base import ObjectInfo, content_etag
+from livememfs.store.base import ObjectInfo
+from livememfs.store.content import content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode

@@ -12,7 +12,8 @@ from journal_world import full
 from livememfs.cache.blobs import INLINE_BYTES, PERSISTED_AT_ONCE, Blobs
 from livememfs.cache.database import Database
 from livememfs.cache.journal.steps import Journal
-from livememfs.store.base import ObjectInfo, content_etag
+from livememfs.store.base import ObjectInfo
+from livememfs.store.content import content_etag
 
 LARGE = b"x" * (INLINE_BYTES + 1)
 

@@ -16,7 +16,7 @@ from livememfs.cache.conflicts import TryAgain, settle_put
 from livememfs.cache.journal.operation import FREE, Operation
 from livememfs.cache.replica import Replica
 from livememfs.records.metadata import META_OP
-from livememfs.store.base import content_etag
+from livememfs.store.content import content_etag
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Fault, StoreRequest

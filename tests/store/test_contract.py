@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from hashlib import md5
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,6 +15,7 @@ import trio
 from livememfs.errors import InvalidName, NameTooLong, ObjectMissing, PreconditionFailed
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, Store, list_all
+from livememfs.store.content import PART, FileContent
 from livememfs.store.memory import MemoryStore
 
 ODD_KEYS = [
@@ -462,3 +464,44 @@ async def test_many_requests_at_once(calm_store: Store) -> None:
             nursery.start_soon(calm_store.put, f"n/{n:02}", b"%d" % n)
 
     assert await keys_below(calm_store, "n/") == [f"n/{n:02}" for n in range(20)]
+
+
+def large_file(folder: Path, fill: bytes = b"0123456789abcdef") -> FileContent:
+    """One byte more than is sent at a time."""
+    path = folder / f"large-{fill[:4].decode()}"
+    path.write_bytes((fill * (PART // len(fill) + 1))[: PART + 1])
+    return FileContent(path, PART + 1)
+
+
+async def test_a_part_of_a_version_is_got_alone(store: Store) -> None:
+    first = await store.put("a/part", bytes(range(256)))
+    assert await store.get_part("a/part", 10, 5, if_match=first.etag) == bytes(range(10, 15))
+    assert await store.get_part("a/part", 255, 1, if_match=first.etag) == b"\xff"
+    await store.put("a/part", b"another version")
+    with pytest.raises(PreconditionFailed):
+        await store.get_part("a/part", 10, 5, if_match=first.etag)
+    with pytest.raises(ObjectMissing):
+        await store.get_part("a/missing", 0, 5, if_match=first.etag)
+
+
+async def test_a_large_file_is_put_whole_or_not_at_all(store: Store, tmp_path: Path) -> None:
+    """Its conditions hold, and a refused one leaves the object as it was, with its metadata."""
+    content, other = large_file(tmp_path), large_file(tmp_path, b"fedcba9876543210")
+    info = await store.put("a/large", content, meta={"some": "é text"}, condition=IfAbsent())
+    assert info.size == content.size
+    for refused in (IfAbsent(), IfMatch("0" * 32)):
+        with pytest.raises(PreconditionFailed):
+            await store.put("a/large", other, condition=refused)
+    found = await store.get("a/large", if_match=info.etag)
+    assert found.data == content.read()
+    assert own_meta(found.info) == own_meta(info) == {"some": "é text"}
+    again = await store.put("a/large", other, condition=IfMatch(info.etag))
+    assert again.etag != info.etag
+    assert await store.get_part("a/large", PART - 3, 4, if_match=again.etag) == other.read()[-4:]
+
+
+async def test_a_large_object_is_copied_with_its_metadata(store: Store, tmp_path: Path) -> None:
+    await store.put("a/large", large_file(tmp_path), meta={"some": "text"})
+    copied = await store.copy("a/large", "b/copy")
+    assert (copied.size, own_meta(copied)) == (PART + 1, {"some": "text"})
+    assert (await store.get("b/copy", if_match=copied.etag)).data == large_file(tmp_path).read()

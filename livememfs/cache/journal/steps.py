@@ -25,7 +25,7 @@ from livememfs.cache.journal.timetable import Timetable
 from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.metadata import META_OP
-from livememfs.store.base import content_etag
+from livememfs.store.content import content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs

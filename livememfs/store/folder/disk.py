@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from livememfs.store.content import Content, parts_of
 from livememfs.store.folder.place import FolderPlace
 
 
@@ -22,13 +23,14 @@ class Disk:
     def __init__(self, *, fsync: bool = True) -> None:
         self._fsync = fsync
 
-    def write_new(self, path: FolderPlace, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: FolderPlace, data: Content, *, modified_ns: int | None = None) -> os.stat_result:
         """Create `path` with these bytes, synced; its stat once it is complete. Raises FileExistsError."""
         descriptor = path.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(descriptor, left) :]
+            for part in parts_of(data):
+                left = memoryview(part)
+                while left:
+                    left = left[os.write(descriptor, left) :]
             if modified_ns is not None:
                 os.utime(descriptor, ns=(modified_ns, modified_ns))
             if self._fsync:

@@ -30,9 +30,9 @@ from livememfs.store.base import (
     check_condition,
     check_key,
     check_meta,
-    content_etag,
     nanoseconds,
 )
+from livememfs.store.content import Content, FileContent, content_etag
 from livememfs.store.folder import sidecar
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.layout import Layout
@@ -79,6 +79,16 @@ class Files:
                 raise PreconditionFailed(key=key)
             return StoredObject(found.info(key), found.data)
 
+    def get_part(self, key: str, start: int, size: int, if_match: str) -> bytes:
+        """See Store.get_part."""
+        with self._errors(key, "read"):
+            found = self._versions.find(check_key(key), part=(start, size))
+            if found is None or found.data is None:
+                raise self._missing(key)
+            if found.version.etag != if_match:
+                raise PreconditionFailed(key=key)
+            return found.data
+
     def head(self, key: str) -> ObjectInfo:
         """See Store.head."""
         with self._errors(key, "read"):
@@ -87,7 +97,7 @@ class Files:
                 raise self._missing(key)
             return found.info(key)
 
-    def put(self, key: str, data: bytes, meta: Mapping[str, str] | None, condition: Condition | None) -> ObjectInfo:
+    def put(self, key: str, data: Content, meta: Mapping[str, str] | None, condition: Condition | None) -> ObjectInfo:
         """See Store.put."""
         kept = check_meta(meta)
         with self._errors(key, "write"), held(self._layout.lock(check_key(key))):
@@ -95,9 +105,12 @@ class Files:
 
     def copy(self, source: str, target: str, meta: Mapping[str, str] | None, condition: Condition | None) -> ObjectInfo:
         """See Store.copy. The source is read under the target's lock, so a copy onto itself loses no other write."""
-        with self._errors(target, "write"), held(self._layout.lock(check_key(target))):
-            found = self.get(source, None)
-            return self._replace(target, found.data, check_meta(found.info.meta if meta is None else meta), condition)
+        lock = self._layout.lock(check_key(target))
+        with self._errors(target, "write"), held(lock), self._versions.content(check_key(source)) as found:
+            if found is None:
+                raise self._missing(source)
+            version, content = found
+            return self._replace(target, content, check_meta(version.meta if meta is None else meta), condition)
 
     def delete(self, key: str, condition: IfMatch | None) -> None:
         """See Store.delete."""
@@ -123,14 +136,16 @@ class Files:
             objects = tuple(replace(item.info(key), meta=None) for key, item in found if item is not None)
             return Page(objects, tuple(page.prefixes), page.next_token)
 
-    def _replace(self, key: str, data: bytes, meta: dict[str, str], condition: Condition | None) -> ObjectInfo:
+    def _replace(self, key: str, data: Content, meta: dict[str, str], condition: Condition | None) -> ObjectInfo:
         """The steps of a put, under the key's lock."""
         current = self._versions.find(key)
         check_condition(condition, key=key, current=current.version.etag if current else None)
         temp = self._new_temp()
         try:
             stat = self._disk.write_new(temp, data, modified_ns=self._next_moment(current))
-            version = Version(Identity.of(stat), content_etag(data), meta)
+            # Of a large file what was written counts: its source may change while it is read.
+            written = FileContent(Path(temp), stat.st_size) if isinstance(data, FileContent) else data
+            version = Version(Identity.of(stat), content_etag(written), meta)
             self._describe(key, [version, *([current.version] if current else [])])
             path = self._name(temp, key)
         except BaseException:

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import md5
+from pathlib import Path
 
 from livememfs.errors import StoreError
 from livememfs.store.base import ObjectInfo
+from livememfs.store.content import LARGE, Content, FileContent
 from livememfs.store.folder import sidecar
 from livememfs.store.folder.layout import Layout
 from livememfs.store.folder.place import FolderPlace
@@ -51,8 +55,12 @@ class Versions:
         self._layout = layout
         self._known: dict[str, tuple[Fingerprint, Version]] = {}
 
-    def find(self, key: str, *, content: bool = False) -> FoundVersion | None:
-        """The object as it is now, or None. Raises StoreError when it changes faster than it can be read."""
+    def find(self, key: str, *, content: bool = False, part: tuple[int, int] | None = None) -> FoundVersion | None:
+        """The object as it is now, or None. Raises StoreError when it changes faster than it can be read.
+
+        With its bytes where they are asked for: all as `content`, or a `part` by its start and size.
+        """
+        part = (0, -1) if content else part
         for _ in range(_ROUNDS):
             opened = self._open(key)
             if opened is None:
@@ -60,12 +68,36 @@ class Versions:
                 return None
             path, descriptor = opened
             try:
-                found = self._look(key, path, descriptor, content=content)
+                found = self._look(key, path, descriptor, part)
             finally:
                 os.close(descriptor)
             if found is not None:
                 return found
         raise StoreError("it is being changed all the time", key=key)
+
+    @contextmanager
+    def content(self, key: str) -> Iterator[tuple[Version, Content] | None]:
+        """The object as it is now, to be read within the block; None when there is none.
+
+        Of a large one the file that it is then: what replaces it is another file.
+        """
+        found = self.find(key)
+        if found is None or found.version.identity.size <= LARGE:
+            found = self.find(key, content=True)
+            yield None if found is None or found.data is None else (found.version, found.data)
+            return
+        opened = self._open(key)
+        if opened is None:
+            yield None
+            return
+        path, descriptor = opened
+        try:
+            found = self._look(key, path, descriptor, None)
+            if found is None:
+                raise StoreError("it is being changed", key=key)
+            yield found.version, FileContent(Path(f"/proc/self/fd/{descriptor}"), os.fstat(descriptor).st_size)
+        finally:
+            os.close(descriptor)
 
     def _open(self, key: str) -> tuple[FolderPlace, int] | None:
         """The content file, open. The plain path is tried last again: a write may just have moved it there from odd."""
@@ -75,18 +107,18 @@ class Versions:
                 return path, descriptor
         return None
 
-    def _look(self, key: str, path: FolderPlace, descriptor: int, *, content: bool) -> FoundVersion | None:
+    def _look(self, key: str, path: FolderPlace, descriptor: int, part: tuple[int, int] | None) -> FoundVersion | None:
         """What the open file is, or None when it changed under our eyes."""
         before = _fingerprint(os.fstat(descriptor))
         version = self._remembered(key, before)
-        data = _read_all(descriptor) if content else None
+        data = _read(descriptor, *part) if part is not None else None
         if version is None:
             version = Version(before[0], _etag(descriptor), {})
             if _fingerprint_at(path) != before:
                 return None  # replaced meanwhile: the side file spoke of the next version, not of no version
             if time.time_ns() - before[1] > _SETTLED_NS:
                 self._known[key] = (before, version)
-        if content and _fingerprint(os.fstat(descriptor))[0] != before[0]:
+        if part is not None and _fingerprint(os.fstat(descriptor))[0] != before[0]:
             return None  # written in place by hand while we read
         return FoundVersion(path, version, data)
 
@@ -112,9 +144,11 @@ def _fingerprint_at(path: FolderPlace) -> Fingerprint | None:
         return None
 
 
-def _read_all(descriptor: int) -> bytes:
+def _read(descriptor: int, start: int, size: int) -> bytes:
+    """So many bytes from `start` on, as far as there are; -1: all."""
     with os.fdopen(os.dup(descriptor), "rb") as stream:
-        return stream.read()
+        stream.seek(start)
+        return stream.read(size)
 
 
 def _etag(descriptor: int) -> str:
