@@ -184,13 +184,13 @@ class Settings(BaseModel):
     op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")
     listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory listing is taken as current")
     cache: str = Field("", description="folder for the local state of mounts; empty means the user's cache folder")
-    cache_size: int = Field(1 << 30, ge=1 << 20, description="bytes of contents kept on the local disk")
+    cache_size: int = Field(10 << 30, ge=1 << 20, description="bytes of contents kept on the local disk")
     cache_memory: int = Field(1 << 26, ge=0, description="bytes of contents kept in memory")
     fsync: Literal["local", "remote"] = Field("local", description="remote: fsync waits until the bucket has the file")
     poll_interval: float = Field(
         2.0, gt=0, description="seconds between checks for changes of other hosts in a space in use"
     )
-    max_file_size: int = Field(67_108_864, gt=0, description="largest ordinary file")
+    max_file_size: int = Field(5 << 30, gt=0, le=5 << 30, description="largest ordinary file; S3 copies no larger one")
     drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for uploads")
     allow_other: bool = Field(False, description="let other users of the machine use the mount")
     uid: int | None = Field(None, ge=0, description="number of the user to whom everything in the mount belongs")

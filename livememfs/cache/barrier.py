@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from livememfs.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,3 +40,8 @@ class Barrier:
             else:
                 await changed.wait()
         return ""
+
+    async def expect(self) -> None:
+        """Wait. StoreError when the bucket refuses some of it."""
+        if reason := await self.wait():
+            raise StoreError(reason)

@@ -8,6 +8,7 @@ memory and reaches the disk with the next `persist`; what the journal needs is t
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from livememfs import private
+from livememfs.cache.largefile import Fetch, LargeFile
 from livememfs.errors import NoSpace
+from livememfs.store.content import LARGE, Content, FileContent, whole
 
 if TYPE_CHECKING:
     from livememfs.cache.database import Database
@@ -78,8 +81,20 @@ class Blobs:
             return True
         return bool(self._database.rows("SELECT 1 FROM blob WHERE key = ? AND etag = ?", (key, etag)))
 
-    def by_id(self, blob: int) -> bytes | None:
-        """The bytes of a row that an operation refers to; None when its file is gone or damaged."""
+    def content(self, key: str, etag: str) -> Content | None:
+        """The same as `get`, but what is large stays on the disk, in a file that may go with the next `persist`."""
+        rows = self._database.rows(
+            "SELECT id FROM blob WHERE key = ? AND etag = ? AND size > ? AND file IS NOT NULL", (key, etag, LARGE)
+        )
+        return self.by_id(rows[0][0]) if rows else self.get(key, etag)
+
+    def open(self, size: int = 0, fetch: Fetch | None = None, source: FileContent | None = None) -> LargeFile | None:
+        """A file for content that is large; None where there is no folder. NoSpace, StoreError."""
+        folder = self._database.contents
+        return LargeFile(folder, size, fetch, source.path if source is not None else None) if folder else None
+
+    def by_id(self, blob: int) -> Content | None:
+        """What a row has that an operation refers to; None when its file is gone or damaged."""
         found = self._database.rows("SELECT key, etag, data, file, size FROM blob WHERE id = ?", (blob,))
         if not found:
             return None
@@ -87,6 +102,8 @@ class Blobs:
         held = self._memory.get(key)
         if held is not None and held[0] == etag:
             return held[1]
+        if data is None and size > LARGE:
+            return self._file(file, size)
         data = data if data is not None else self._from_file(file)
         return data if data is not None and len(data) == size else None
 
@@ -112,15 +129,29 @@ class Blobs:
         except OSError:
             return None  # the bucket has it, or the journal says that it is lost
 
+    def _file(self, file: str | None, size: int) -> FileContent | None:
+        folder = self._database.contents
+        if folder is None or file is None:
+            return None
+        with suppress(OSError):
+            if (folder / file).stat().st_size == size:
+                return FileContent(folder / file, size)
+        return None
+
     # --- keeping ----------------------------------------------------------------------------------------------
 
-    def put(self, key: str, etag: str, data: bytes) -> None:
-        """Keep a version that the bucket has: in memory now, on the disk with the next `persist`."""
+    def put(self, key: str, etag: str, data: Content) -> None:
+        """Keep a version that the bucket has: in memory now, on the disk with the next `persist`; a file at once."""
         self._remember(key, etag, data)
+        if isinstance(data, FileContent):
+            if len(data) <= self._max // 2:
+                with suppress(NoSpace), self._database.atomic():
+                    self._save(key, etag, data)
+            return
         if len(data) <= self._max // 8:
             self._unsaved[key] = (etag, data)
 
-    def keep(self, key: str, etag: str, data: bytes) -> int:
+    def keep(self, key: str, etag: str, data: Content) -> int:
         """Have a version on the disk, for the journal. Call inside its transaction. Returns the row. NoSpace."""
         blob = self._save(key, etag, data)
         self._remember(key, etag, data)
@@ -134,7 +165,7 @@ class Blobs:
         data = self.get(key, etag)
         return self._save(key, etag, data) if data is not None else None
 
-    def _save(self, key: str, etag: str, data: bytes) -> int:
+    def _save(self, key: str, etag: str, data: Content) -> int:
         self._clock += 1
         found = self._database.rows("SELECT id FROM blob WHERE key = ? AND etag = ?", (key, etag))
         if found:
@@ -142,6 +173,8 @@ class Blobs:
                 db.execute("UPDATE blob SET used = ? WHERE id = ?", (self._clock, found[0][0]))
             return int(found[0][0])
         folder = self._database.contents
+        if folder is None:
+            data = whole(data)
         inline = data if folder is None or len(data) <= INLINE_BYTES else None
         file = None if inline is not None or folder is None else _write(folder, data)
         with self._database.atomic() as db:
@@ -225,12 +258,12 @@ class Blobs:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _remember(self, key: str, etag: str, data: bytes) -> None:
+    def _remember(self, key: str, etag: str, data: Content) -> None:
         """One version of each key in memory, and nothing that would push out all the rest."""
         held = self._memory.pop(key, None)
         if held is not None:
             self._memory_bytes -= len(held[1])
-        if len(data) > self._memory_max // 8:
+        if isinstance(data, FileContent) or len(data) > self._memory_max // 8:
             return
         self._memory[key] = (etag, data)
         self._memory_bytes += len(data)
@@ -249,10 +282,13 @@ class Blobs:
                 path.unlink()
 
 
-def _write(folder: Path, data: bytes) -> str:
+def _write(folder: Path, data: Content) -> str:
     name = uuid4().hex
     path = folder / name
     private.make(folder)
+    if isinstance(data, FileContent):  # of this folder, and nobody writes to it: one more name of it is enough
+        os.link(data.path, path)
+        return name
     try:
         with open(path, "xb", opener=private.opener) as file:
             file.write(data)

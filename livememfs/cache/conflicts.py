@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from livememfs.cache.journal.operation import FREE, Operation
+from livememfs.cache.journal.settling import JOINED_BYTES
 from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.metadata import META_CONFLICT, META_OP
+from livememfs.records.metadata import META_CONFLICT, META_OP, META_SHA256
 from livememfs.records.note import UID_ATTEMPTS, order_of, uid_of
 from livememfs.store.base import MAX_KEY_BYTES, IfAbsent
-from livememfs.store.content import content_etag
+from livememfs.store.content import Content, content_etag, whole
 from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
@@ -81,12 +82,18 @@ class KeptBoth:
 Verdict = Adopted | Continued | TryAgain | MergedVersion | KeptBoth
 
 
-async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | None, host: str) -> Verdict:
-    """What to do about a put whose condition did not hold. `base` are the bytes it was made from, where known.
+async def settle_put(
+    store: Store, op: Operation, content: Content, base_content: Content | None, host: str, sha256: str = ""
+) -> Verdict:
+    """What to do about a put whose condition did not hold. `base_content` is what it was made from, where known.
 
-    Raises what the store fails with.
+    `sha256` is the content's. Raises what the store fails with; OSError for a file of the cache that is damaged.
     """
     try:
+        found = await store.head(op.key)
+        if max(found.size, len(content)) > JOINED_BYTES:
+            return await _settle_large(store, op, content, found, host, sha256)
+        data, base = whole(content), None if base_content is None else whole(base_content)
         theirs = await store.get(op.key)
     except ObjectMissing:
         return TryAgain(FREE)  # removed there, edited here: the edit wins
@@ -109,7 +116,18 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
     merged = merge(base, data, theirs.data, repeated=repeated) if base is not None else None
     if merged is not None:
         return MergedVersion(theirs, merged, content_etag(merged))
-    return await _keep_both(store, op, data, theirs, host)
+    return await _keep_both(store, op, data, theirs.info, host)
+
+
+async def _settle_large(
+    store: Store, op: Operation, content: Content, theirs: ObjectInfo, host: str, sha256: str
+) -> Verdict:
+    """The same where the bytes are too many to be held in memory: ours are known by their hash, or by our id."""
+    meta = theirs.meta or {}
+    same = theirs.size == len(content) and meta.get(META_SHA256) == sha256
+    if op.was_sent_as(meta.get(META_OP, "")) and not same:
+        return TryAgain(theirs.etag)
+    return Adopted(theirs) if same else await _keep_both(store, op, content, theirs, host)
 
 
 async def settle_copy(store: Store, op: Operation, host: str) -> Adopted | TryAgain | KeptBoth:
@@ -132,7 +150,7 @@ async def settle_copy(store: Store, op: Operation, host: str) -> Adopted | TryAg
     raise PreconditionFailed(key=op.key)
 
 
-async def _keep_both(store: Store, op: Operation, data: bytes, theirs: StoredObject, host: str) -> Verdict:
+async def _keep_both(store: Store, op: Operation, data: Content, theirs: ObjectInfo, host: str) -> Verdict:
     is_new_note = op.base is FREE and keys.parse(op.key).kind == "note"
     for attempt, key in enumerate(_free_names(op, host, is_new_note=is_new_note)):
         # The same id at each attempt, after a crash too: a copy that is there already is known again.
@@ -143,7 +161,7 @@ async def _keep_both(store: Store, op: Operation, data: bytes, theirs: StoredObj
             copy = await store.put(key, data, meta=meta, condition=IfAbsent())
         except PreconditionFailed:
             continue
-        return KeptBoth(theirs.info, copy, is_new_note)
+        return KeptBoth(theirs, copy, is_new_note)
     raise PreconditionFailed(key=op.key)
 
 

@@ -34,6 +34,7 @@ from livememfs.cache.figures import ReplicaStatistics
 from livememfs.cache.inbox import Inbox
 from livememfs.cache.journal.outcomes import Outcomes
 from livememfs.cache.journal.steps import Journal
+from livememfs.cache.largefile import LargeVersions
 from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.presence import Presence, knows
@@ -46,7 +47,7 @@ from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, Background, for_each
 from livememfs.records.note import Order
 from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject
-from livememfs.store.content import content_etag
+from livememfs.store.content import Content, FileContent, content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.journal.operation import Operation
@@ -117,6 +118,7 @@ class Replica:
         if poll_interval is not None:
             self.names.watch = self.watcher
             self.changes.subscribe(self.watcher.heard)
+        self.large = LargeVersions(store, self.journal, self.blobs, self.asking)
         self._counts = {"writes": 0, "deletes": 0}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -280,7 +282,7 @@ class Replica:
     def save(
         self,
         key: str,
-        data: bytes,
+        data: Content,
         *,
         meta: Mapping[str, str],
         base: ObjectInfo | None,
@@ -296,7 +298,7 @@ class Replica:
         now = self.names.now(key)
         if base is not None and now is not None and base.etag == etag == now.etag:
             return self.restamp(now, meta)  # identical bytes cost no upload
-        self.room.expect(len(data))
+        self.room.expect(len(data), is_here=isinstance(data, FileContent))
         self._counts["writes"] += 1
         op = self.journal.put(key, data, etag, meta, base=base)
         info = self._accepted(op, by_caller=by_caller)
@@ -325,9 +327,11 @@ class Replica:
         op = self.journal.move(info.key, target, base=replaces)
         if op is not None:
             return op, None
-        data = self.blobs.get(info.key, info.etag)
-        etag = content_etag(data) if data is not None else ""
-        if data is not None and (etag == info.etag or self.journal.has_bytes(info.key)):
+        data = self.blobs.content(info.key, info.etag)
+        is_new = self.journal.has_bytes(info.key)
+        # What is large is hashed when it is sent; until then it is what was accepted, if the bucket does not have it.
+        etag = content_etag(data) if isinstance(data, bytes) else info.etag if is_new else ""
+        if data is not None and (etag == info.etag or is_new):
             op = self.journal.put(target, data, etag, info.meta or {}, base=replaces, moved=True)
         else:
             # Only an MD5 tells whether these bytes came to harm on the disk; those of the bucket did not.
@@ -406,7 +410,7 @@ class Replica:
         if op is None:
             return
         if remote:
-            await _expect(Barrier(self.journal, [op]))
+            await Barrier(self.journal, [op]).expect()
             return
         path = self.blobs.sync(op.blob) if op.blob is not None else None
         await trio.to_thread.run_sync(_sync, path, self._database)
@@ -419,7 +423,7 @@ class Replica:
 
     async def uploaded(self, prefix: str = "") -> None:
         """Wait until the bucket has what was accepted below `prefix` so far. StoreError when it refuses some of it."""
-        await _expect(self.barrier(prefix))
+        await self.barrier(prefix).expect()
 
     # --- through to the bucket --------------------------------------------------------------------------------------
 
@@ -448,7 +452,7 @@ class Replica:
         info = await self.asking.call(
             lambda: self.store.copy(source, target, meta=meta, condition=condition, known=known), bulk=True
         )
-        data = self.blobs.get(source, info.etag)
+        data = self.blobs.content(source, info.etag)
         if data is not None:
             self.blobs.put(target, info.etag, data)
         self.names.settled(target, info, "local")
@@ -481,12 +485,6 @@ class Replica:
             watcher=self.watcher.statistics(),
             readahead=self.readahead.statistics(),
         )
-
-
-async def _expect(barrier: Barrier) -> None:
-    reason = await barrier.wait()
-    if reason:
-        raise errors.StoreError(reason)
 
 
 def _sync(path: Path | None, database: Database) -> None:

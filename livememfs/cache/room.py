@@ -35,15 +35,18 @@ class Room:
         self._blobs = blobs
         self._max_bytes = max_bytes
         self._asked = float("-inf")
-        self._free = 0
+        self._free = self._total = 0
 
-    def expect(self, size: int) -> None:
-        """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
+    def expect(self, size: int, *, is_here: bool = False) -> None:
+        """NoSpace when `size` more bytes cannot be kept until they are uploaded. `is_here`: the disk has them.
+
+        One file may be larger than the cache, when nothing else waits.
+        """
         backlog = self._journal.ops.backlog
-        if backlog + size > self._max_bytes:
+        if backlog and backlog + size > self._max_bytes:
             raise NoSpace(f"{backlog:,} bytes wait for the bucket already, and the cache holds {self._max_bytes:,}")
         folder = self._database.folder
-        if folder is None:
+        if folder is None or is_here:
             return
         if trio.current_time() - self._asked > BELIEVED:
             self._ask(folder)
@@ -51,7 +54,19 @@ class Room:
             self._ask(folder)  # what is short is not taken from memory: somebody may have made room
             if self._free < size + DISK_RESERVE and not self._blobs.evict():
                 raise NoSpace(f"the disk of {folder} is nearly full")
+        self._free -= size
+
+    def space(self) -> tuple[int, int]:
+        """Bytes in all, and how many can be written until some are uploaded: what the disk and the cache have."""
+        folder = self._database.folder
+        left = max(0, self._max_bytes - self._journal.ops.backlog)
+        if folder is None:
+            return self._max_bytes, left
+        if trio.current_time() - self._asked > BELIEVED:
+            self._ask(folder)
+        return self._total, min(left, max(0, self._free - DISK_RESERVE))
 
     def _ask(self, folder: Path) -> None:
         found = os.statvfs(folder)
         self._asked, self._free = trio.current_time(), found.f_bavail * found.f_frsize
+        self._total = found.f_blocks * found.f_frsize

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import structlog
@@ -35,7 +34,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
 from livememfs.store.base import Condition, IfAbsent, IfMatch, ObjectInfo, check_condition
-from livememfs.store.content import content_etag
+from livememfs.store.content import LARGE, Content, digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -204,10 +203,10 @@ class Uploader:
         try:
             info = await self._conditional_put(op, data, meta)
         except (PreconditionFailed, ObjectMissing):
-            return await self._settle(op, data)
+            return await self._settle(op, data, sha)
         return self._uploaded(op, info)
 
-    async def _conditional_put(self, op: Operation, data: bytes, meta: dict[str, str]) -> ObjectInfo:
+    async def _conditional_put(self, op: Operation, data: Content, meta: dict[str, str]) -> ObjectInfo:
         condition = _condition(op)
         if self._conditions:
             try:
@@ -218,9 +217,9 @@ class Uploader:
             check_condition(condition, key=op.key, current=_etag(await self._find(op.key)))
         return await self._store.put(op.key, data, meta=meta)
 
-    async def _settle(self, op: Operation, data: bytes) -> bool:
+    async def _settle(self, op: Operation, data: Content, sha256: str) -> bool:
         base = self._blobs.by_id(op.base_blob) if op.base_blob is not None else None
-        verdict = await settle_put(self._store, op, data, base, self._host)
+        verdict = await settle_put(self._store, op, data, base, self._host, sha256)
         if isinstance(verdict, Adopted):
             return self._uploaded(op, verdict.info)
         if isinstance(verdict, Continued):
@@ -331,8 +330,8 @@ class Uploader:
         meta = {**await self._lineage(op), META_OP: op.op_id} if op.meta else None
         try:
             if self._journal.timetable.is_read(op):
-                data = (await self._store.get(op.source)).data
-                self._journal.fetched(op, data, content_etag(data))
+                data = await _source_of(op, self._store, self._blobs)
+                self._journal.fetched(op, data, (await _digests(data))[0])
                 self._journal.again(op, 0.0)
                 return False
             try:
@@ -350,7 +349,7 @@ class Uploader:
 
         Told by the bytes, where they are here: of what another host may have written meanwhile, nothing else is sure.
         """
-        data = self._blobs.get(op.key, etag)
+        data = self._blobs.get(op.key, etag) if copied.size <= LARGE else None
         if data is None or len(data) != copied.size:
             return False
         try:
@@ -428,13 +427,27 @@ def _condition(op: Operation) -> Condition | None:
     return IfAbsent(once=keys.is_note(op.key)) if op.base is FREE else IfMatch(op.base)
 
 
-async def _digests(data: bytes) -> tuple[str, str]:
-    """What the journal knows content by, and what the bucket is told to know it by."""
+async def _source_of(op: Operation, store: Store, blobs: Blobs) -> Content:
+    """What a copy is made from, here: a large one in a file."""
+    if op.size > LARGE:
+        found = await store.head(op.source)
 
-    def work() -> tuple[str, str]:
-        return content_etag(data), sha256(data).hexdigest()
+        async def fetch(start: int, size: int) -> bytes:
+            return await store.get_part(op.source, start, size, if_match=found.etag)
 
-    return work() if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(work)
+        file = blobs.open(found.size, fetch)
+        if file is not None:
+            await file.bring(0, file.size)
+            return file.content()
+    return (await store.get(op.source)).data
+
+
+async def _digests(data: Content) -> tuple[str, str]:
+    """What the journal knows content by, and what the bucket is told to know it by; empty where it is damaged."""
+    try:
+        return digests(data) if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(digests, data)
+    except OSError:
+        return "", ""
 
 
 async def _either(event: trio.Event, moment: float) -> None:

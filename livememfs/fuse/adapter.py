@@ -257,7 +257,7 @@ class FuseOperations(pyfuse3.Operations):
 
     @handler(Needs.NOTHING)
     async def statfs(self, ctx: RequestContext) -> StatvfsData:
-        return translate.statfs()
+        return translate.statfs(*self.root.context.replica.room.space())
 
     # --- files ------------------------------------------------------------------------------------------------
 

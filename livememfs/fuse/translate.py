@@ -115,12 +115,12 @@ def attr_change(attrs: pyfuse3.EntryAttributes, fields: pyfuse3.SetattrFields) -
     )
 
 
-def statfs() -> pyfuse3.StatvfsData:
-    """Constants: a bucket has no size, and tools that ask often must not cost requests."""
+def statfs(size: int, free: int) -> pyfuse3.StatvfsData:
+    """What the local cache has, in bytes: a bucket has no size, and tools that ask often must not cost requests."""
     figures = pyfuse3.StatvfsData()
-    figures.f_bsize = figures.f_frsize = 4_096
-    figures.f_blocks = 1 << 28
-    figures.f_bfree = figures.f_bavail = 1 << 27
+    figures.f_bsize = figures.f_frsize = block = 4_096
+    figures.f_blocks = size // block
+    figures.f_bfree = figures.f_bavail = free // block
     figures.f_files = 1 << 32
     figures.f_ffree = figures.f_favail = 1 << 31
     figures.f_namemax = 255

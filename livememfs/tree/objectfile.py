@@ -19,7 +19,7 @@ from livememfs import errors
 from livememfs.records.metadata import META_CONFLICT, META_MADE, META_OP, META_SHA256
 from livememfs.records.posix import NOTHING, OWN_NAMES, PERMISSIONS, Stat
 from livememfs.store.base import ObjectInfo
-from livememfs.store.content import content_etag
+from livememfs.store.content import Content, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
@@ -31,6 +31,8 @@ HASHED_AT_ONCE = 1 << 20
 OURS = frozenset({META_OP, META_MADE, META_SHA256, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
 DEFAULT_MODE = 0o644
+IN_MEMORY = 64 << 20
+"""Bytes of the largest file that is worked on as a whole, such as a note."""
 NO_HANDLES: frozenset[ObjectHandle] = frozenset()
 """Shared by all files that are not open: a hundred thousand empty sets would waste memory."""
 
@@ -54,7 +56,7 @@ class ObjectFile(File):
         self.own = NOTHING if info is not None else Stat(mtime_ns=context.now_ns())
         """What was set here and is not stored: it counts before what the object says."""
         self.orphaned = False
-        self.size_limit = context.max_file_size
+        self.size_limit = min(context.max_file_size, IN_MEMORY)
         self._lock: trio.Lock | None = None
 
     # --- what a subclass decides ------------------------------------------------------------------------------
@@ -167,12 +169,14 @@ class ObjectFile(File):
             self.attach()
             raise
 
-    async def _load(self, body: Body) -> Body:
-        """The body with its bytes, or the one that replaced it meanwhile."""
+    async def _load(self, body: Body, offset: int = 0, size: int | None = None) -> Body:
+        """The body with its bytes, at least those of a range, or the one that replaced it meanwhile."""
         for attempt in range(READ_ATTEMPTS):
             try:
-                await body.load(self.context.replica)
+                await body.load(self.context.replica, offset, size)
             except (errors.PreconditionFailed, errors.ObjectMissing):
+                if body.begun:
+                    raise errors.Stale(path=self.path) from None  # no reader gets two parts of two versions
                 if attempt + 1 == READ_ATTEMPTS or self.key is None or self.busy:
                     raise
                 info = await self.context.replica.names.stat(self.key, fresh=True)
@@ -209,7 +213,7 @@ class ObjectFile(File):
             self.truncate(0)
             body = self.body
         elif mode.read or mode.write:
-            body = await self._load(body)
+            body = await self._load(body, 0, None if mode.write else 0)
         handle = ObjectHandle(self, body, mode)
         self.handles = {*self.handles, handle}
         self.context.writes.count += mode.write
@@ -217,7 +221,7 @@ class ObjectFile(File):
 
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
-        self.body.truncate(size, limit=self.size_limit, path=self.path)
+        self.body.truncate(size, limit=self.size_limit, path=self.path, large=self.context.replica.large)
         touched(self)
         self.context.writes.count += 1
         self.context.written.add(self)
@@ -228,6 +232,7 @@ class ObjectFile(File):
             await self.refresh()
             if change.size:
                 self.body = await self._load(self.body)
+                await self.body.own()
             self.truncate(change.size)
         before, self.own = self.own, changed(self.own, change, self.context, stat_here(self))
         self.context.writes.count += self.own is not before
@@ -254,7 +259,7 @@ class ObjectFile(File):
         kept = {name: value for name, value in inherited(self.body.info).items() if name not in OWN_NAMES}
         return {**kept, **attrs}
 
-    async def store(self, body: Body, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
+    async def store(self, body: Body, data: Content, meta: Mapping[str, str]) -> ObjectInfo:
         """Have `data` accepted as the version after the body's. NoSpace."""
         assert self.key is not None  # the caller has chosen one
         etag = content_etag(data) if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(content_etag, data)
@@ -325,8 +330,8 @@ class ObjectHandle(Handle):
         return self.body.serial
 
     async def read(self, offset: int, size: int) -> bytes:
-        if not self.body.loaded:
-            self.body = await self.file._load(self.body)
+        if not self.body.has(offset, size):
+            self.body = await self.file._load(self.body, offset, size)
         return self.body.read(offset, size)
 
     async def write(self, offset: int, data: bytes) -> int:
@@ -335,10 +340,11 @@ class ObjectHandle(Handle):
             self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
+        await self.body.own()
         file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
-        self.body.write(start, data, limit=file.size_limit, path=file.path)
+        self.body.write(start, data, limit=file.size_limit, path=file.path, large=file.context.replica.large)
         touched(file)
         file.context.writes.count += 1
         file.context.written.add(file)
@@ -374,7 +380,8 @@ class ObjectHandle(Handle):
         file = self.file
         if change.size is not None and self.mode.write:
             self.body = await file._load(self.body)
-            self.body.truncate(change.size, limit=file.size_limit, path=file.path)
+            await self.body.own()
+            self.body.truncate(change.size, limit=file.size_limit, path=file.path, large=file.context.replica.large)
             touched(file)
             file.context.writes.count += 1
             change = replace(change, size=None)
@@ -386,6 +393,8 @@ class ObjectHandle(Handle):
         # A memory mapping may write after the last close. Nobody hears an error now, but the bytes must not be lost.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
             await self.file.flush(self.body)
+        for body in () if self.file.handles else (self.body, self.file.body):
+            body.let_go()
 
 
 class held:  # read as a verb, like `trio.fail_after`

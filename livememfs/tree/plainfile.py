@@ -45,6 +45,7 @@ class PlainFile(ObjectFile):
 
     def __init__(self, parent: PlainDirectory, name: str, context: Context, info: ObjectInfo | None, key: str) -> None:
         super().__init__(parent, name, context, info, key)
+        self.size_limit = context.max_file_size
         self._xattrs: dict[str, str] | None = None
         if info is None:
             self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
@@ -64,7 +65,7 @@ class PlainFile(ObjectFile):
 
     async def save(self, body: Body) -> None:
         """One new version, made from the one this body began with."""
-        changes, data, xattrs = body.changes, body.value(), self._xattrs
+        changes, data, xattrs = body.changes, body.content(), self._xattrs
         with pending_attrs(self) as attrs:
             body.info = await self.store(body, data, self.meta(attrs))
         body.saved = changes

@@ -21,16 +21,16 @@ from livememfs.tree.root import Root
 
 
 @asynccontextmanager
-async def _open_world() -> AsyncIterator[World]:
+async def _open_world(folder: Path | None = None) -> AsyncIterator[World]:
     async with trio.open_nursery() as nursery:
-        world = World(nursery)
+        world = World(nursery, folder)
         await spaces.create(world.here.replica, world.clock, SPACE)
         yield world
         nursery.cancel_scope.cancel()
 
 
 @pytest.fixture(scope="session")
-def open_world() -> Callable[[], AbstractAsyncContextManager[World]]:
+def open_world() -> Callable[..., AbstractAsyncContextManager[World]]:
     """`async with open_world() as world`, for tests that run trio themselves."""
     return _open_world
 

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -41,15 +42,24 @@ class Host:
     """One mount. `agents` names the agent behind a pid; `caches` holds the nodes that a kernel would go on holding.
 
     `prompt`: each call that changes something ends when the bucket has it, so that the next host's call finds it there.
+    `folder` is where its cache lies; without one it is in memory.
     """
 
     def __init__(
-        self, name: str, memory: MemoryStore, clock: ManualClock, nursery: trio.Nursery, *, insists: bool = False
+        self,
+        name: str,
+        memory: MemoryStore,
+        clock: ManualClock,
+        nursery: trio.Nursery,
+        *,
+        insists: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self.store = FaultyStore(memory)
         self.errors = ErrorLog(clock)
         self.replica = Replica(
             RetryingStore(self.store, RetryPolicy(random=random.Random(name))) if insists else self.store,
+            folder=folder,
             host=name,
             now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
             on_conflict=lambda key, copy: self.errors.conflict(key, copy, "changed by another host meanwhile"),
@@ -182,6 +192,18 @@ class Host:
 
 
 @contextmanager
+def all_is_large(*, part: int = 3) -> Iterator[None]:
+    """Each content of more than a byte is one that is too large for memory, and comes in small parts."""
+    with ExitStack() as stack:
+        for module in ("tree.body", "cache.blobs", "cache.largefile", "cache.uploader"):
+            stack.enter_context(patch(f"livememfs.{module}.LARGE", 1))
+        for module in ("cache.largefile", "store.content"):
+            stack.enter_context(patch(f"livememfs.{module}.PART", part))
+        stack.enter_context(patch("livememfs.cache.blobs.INLINE_BYTES", 0))
+        yield
+
+
+@contextmanager
 def full_disk(host: Host) -> Iterator[None]:
     """The local disk takes nothing more: the one failure that a close still has."""
 
@@ -233,8 +255,9 @@ async def during(close: Callable[[], Awaitable[None]], work: str, other: Callabl
 class World:
     """A bucket, the host `here` that the tests work on, and the host `there`."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, folder: Path | None = None) -> None:
         self.clock = ManualClock()
+        self.folder = folder
         self.memory = MemoryStore(self.clock)
         self.nursery = nursery
         self.hosts: list[Host] = []
@@ -243,7 +266,8 @@ class World:
 
     def host(self, name: str, *, insists: bool = False) -> Host:
         """One more mount of the same bucket; `insists`: behind a store that tries again, as a mount's does."""
-        self.hosts.append(Host(name, self.memory, self.clock, self.nursery, insists=insists))
+        folder = self.folder / name if self.folder is not None else None
+        self.hosts.append(Host(name, self.memory, self.clock, self.nursery, insists=insists, folder=folder))
         return self.hosts[-1]
 
     async def uploaded(self) -> None:

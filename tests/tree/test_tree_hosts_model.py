@@ -22,6 +22,7 @@ from trio.testing import MockClock
 
 from livememfs import errors
 from livememfs.store.base import ObjectInfo
+from livememfs.store.content import Content, whole
 from livememfs.testing.store import Fault, StoreRequest
 from livememfs.tree.node import Directory
 
@@ -71,10 +72,10 @@ class Machine:
         """Take note of every line that comes into the bucket, during a step."""
         put = self.world.memory.put
 
-        async def noted(key: str, data: bytes, **how: Any) -> ObjectInfo:
+        async def noted(key: str, data: Content, **how: Any) -> ObjectInfo:
             info = await put(key, data, **how)
             if key.startswith(TOP):
-                self.stored.setdefault(key, set()).update(data.decode().splitlines())
+                self.stored.setdefault(key, set()).update(whole(data).decode().splitlines())
             return info
 
         self.world.memory.put = noted  # type: ignore[method-assign]  # the stores of both hosts end there

@@ -31,6 +31,8 @@ from livememfs.text.merge import merge
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
 
+JOINED_BYTES = 64 << 20
+"""Content of up to this size is joined with another host's. Of larger versions, both are kept."""
 Values = dict[str, Any]
 """What changes of an operation, by the name of the field."""
 

@@ -20,12 +20,22 @@ import trio
 
 from livememfs.cache.journal.operation import ANY, BEFORE, NEVER, Operation
 from livememfs.cache.journal.operations import Operations
-from livememfs.cache.journal.settling import follow, has_seen, held, move_back, rejoin, swallow, take_over, unheard
+from livememfs.cache.journal.settling import (
+    JOINED_BYTES,
+    follow,
+    has_seen,
+    held,
+    move_back,
+    rejoin,
+    swallow,
+    take_over,
+    unheard,
+)
 from livememfs.cache.journal.timetable import Timetable
 from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.metadata import META_OP
-from livememfs.store.content import content_etag
+from livememfs.store.content import Content, content_etag, whole
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs
@@ -91,7 +101,7 @@ class Journal:
     def put(
         self,
         key: str,
-        data: bytes,
+        data: Content,
         etag: str,
         meta: Mapping[str, str],
         *,
@@ -122,7 +132,7 @@ class Journal:
             self._blobs.keep(key, etag, data)
             self._write(made, base, data)
             self._enter(made)
-            self._rejoin(made, before.origin, self._blobs.by_id(before.blob))
+            self._rejoin(made, before.origin, self._bytes(before.blob))
         return made
 
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
@@ -206,7 +216,7 @@ class Journal:
         self.ops.forget(op)
         return self._enter(moved)
 
-    def _write(self, op: Operation, base: ObjectInfo | None, data: bytes | None = None) -> None:
+    def _write(self, op: Operation, base: ObjectInfo | None, data: Content | None = None) -> None:
         """Give an operation its place: over the one that waits, behind the one on its way, or first of its key.
 
         On the disk alone: should the disk be full, nothing has happened.
@@ -258,7 +268,7 @@ class Journal:
 
     # --- on their way -----------------------------------------------------------------------------------------
 
-    def fetched(self, op: Operation, data: bytes, etag: str) -> None:
+    def fetched(self, op: Operation, data: Content, etag: str) -> None:
         """The bytes that a copy was to be made of are here: from now on it is a put. NoSpace."""
         with self._database.atomic():
             blob = self._blobs.keep(op.key, etag, data)
@@ -360,7 +370,7 @@ class Journal:
         """
         later = self.ops.waiting.get(op.key)
         with self._database.atomic():
-            sent = self._blobs.by_id(op.blob) if op.blob is not None else None
+            sent = self._bytes(op.blob)
             origin = op.origin if op.origin is not None else sent
             whole = later is not None and later.holds == op.etag
             knew = sent if whole else origin
@@ -378,7 +388,7 @@ class Journal:
 
     def _rejoin(self, op: Operation, base: bytes | None, joined: bytes | None, *, whole: bool = False) -> None:
         """See settling.rejoin. What cannot be joined is based on no version there is: the bucket is to settle it."""
-        content = self._blobs.by_id(op.blob) if op.blob is not None else None
+        content = self._bytes(op.blob)
         both = rejoin(op, content, base, joined, whole=whole)
         if both is None:
             self.ops.store(op, base=NEVER, base_blob=None, holds="")
@@ -386,6 +396,16 @@ class Journal:
         etag = content_etag(both.data)
         blob = self._blobs.keep(op.key, etag, both.data)
         self.ops.store(op, blob=blob, etag=etag, size=len(both.data), origin=both.accepted)
+
+    def _bytes(self, blob: int | None) -> bytes | None:
+        """What can be joined of a content: all of it, unless it is too large."""
+        content = self._blobs.by_id(blob) if blob is not None else None
+        if content is None or len(content) > JOINED_BYTES:
+            return None
+        try:
+            return whole(content)
+        except OSError:
+            return None  # damaged, which its upload will say
 
     def hurry(self, *seqs: int) -> None:
         """Start these, or all, without waiting for time to pass; what is stuck is tried again as well."""
