@@ -185,7 +185,7 @@ class Settings(BaseModel):
     listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory listing is taken as current")
     cache: str = Field("", description="folder for the local state of mounts; empty means the user's cache folder")
     cache_size: int = Field(10 << 30, ge=1 << 20, description="bytes of contents kept on the local disk")
-    cache_memory: int = Field(1 << 26, ge=0, description="bytes of contents kept in memory")
+    cache_memory: int = Field(1 << 25, ge=0, description="bytes of contents kept in memory")
     fsync: Literal["local", "remote"] = Field("local", description="remote: fsync waits until the bucket has the file")
     poll_interval: float = Field(
         2.0, gt=0, description="seconds between checks for changes of other hosts in a space in use"

@@ -276,6 +276,8 @@ class ObjectFile(File):
                 await self.save_attrs()
             if not self.body.dirty:
                 self.context.unsaved.discard(self)
+        if self._lock is not None and not self._lock.locked():
+            self._lock = None  # of very many files that were written, each would keep one
 
     async def _learn_meta(self, body: Body) -> None:
         """Ask for the metadata of the version that is about to be replaced: the next version keeps what others set."""

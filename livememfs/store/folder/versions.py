@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
@@ -26,6 +26,7 @@ from livememfs.store.folder.place import FolderPlace
 from livememfs.store.folder.sidecar import Identity, Version
 
 _CHUNK = 1 << 20
+_REMEMBERED = 1 << 14
 _ROUNDS = 100
 # A file system stamps times in steps of up to some milliseconds: two edits within one step look like one.
 _SETTLED_NS = 100_000_000
@@ -117,7 +118,7 @@ class Versions:
             if _fingerprint_at(path) != before:
                 return None  # replaced meanwhile: the side file spoke of the next version, not of no version
             if time.time_ns() - before[1] > _SETTLED_NS:
-                self._known[key] = (before, version)
+                self._remember(key, before, version)
         if part is not None and _fingerprint(os.fstat(descriptor))[0] != before[0]:
             return None  # written in place by hand while we read
         return FoundVersion(path, version, data)
@@ -129,8 +130,14 @@ class Versions:
         side = sidecar.read(self._layout.side(key))
         version = side.describing(fingerprint[0]) if side else None
         if version is not None:
-            self._known[key] = (fingerprint, version)
+            self._remember(key, (version.identity, fingerprint[1]), version)
         return version
+
+    def _remember(self, key: str, fingerprint: Fingerprint, version: Version) -> None:
+        self._known[key] = (fingerprint, version)
+        if len(self._known) > _REMEMBERED:
+            with suppress(KeyError, RuntimeError):  # another thread was faster, or comes in between
+                del self._known[next(iter(self._known))]
 
 
 def _fingerprint(stat: os.stat_result) -> Fingerprint:
