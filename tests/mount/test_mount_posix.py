@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchlib.servers import s3_server
 from cloud import Bucket
 from machine import LONG, SPACE, Mount, sh
 from posix_matrix import ANNA, BERT, SHARED, cases, users
 
-EACH = 1 if LONG else 11
-"""One of so many cases is tried. It has no factor in common with the turns of `cases`, so all of them come."""
+EACH = {"folder": 11, "moto": 97} | ({"seaweedfs": 97} if LONG else {})
+"""Of each store one of so many cases is tried, with LIVEMEMFS_TEST_LONG=1 all of them. None of these has a factor in
+common with the turns of `cases`, so that each call, user and kind comes."""
 
 
 @pytest.fixture
@@ -45,14 +47,33 @@ def _with_space(mount: Mount) -> Iterator[Mount]:
         yield mount
 
 
-def test_each_call_is_answered_as_on_a_local_disk(shared: Mount, room: Path) -> None:
-    there, reference = shared / SPACE / "rooms", room / "reference"
+@pytest.fixture(params=list(EACH))
+def store(request: pytest.FixtureRequest, room: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A store by its name, and the settings that lead to it."""
+    if request.param == "folder":
+        yield request.param, {"LIVEMEMFS_STORE": str(room / "store")}
+    elif request.param == "moto":
+        yield request.param, request.getfixturevalue("bucket").environment()
+    else:
+        with s3_server("seaweedfs", room) as server:
+            yield request.param, server.environment()
+
+
+@pytest.fixture
+def mounted(store: tuple[str, dict[str, str]], room: Path) -> Iterator[Mount]:
+    yield from _with_space(Mount(room / "mnt", room / "home", store[1], "--allow-other"))
+
+
+def test_each_call_is_answered_as_on_a_local_disk(
+    store: tuple[str, dict[str, str]], mounted: Mount, room: Path
+) -> None:
+    there, reference = mounted / SPACE / "rooms", room / "reference"
     there.mkdir()
     reference.mkdir()
     different = []
     with users() as who:
         for number, case in enumerate(cases()):
-            if number % EACH:
+            if not LONG and number % EACH[store[0]]:
                 continue
             expected = case.outcome(who, reference / str(number))
             answered = case.outcome(who, there / str(number))
