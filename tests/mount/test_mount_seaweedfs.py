@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 from benchlib.servers import BUCKET, KEY_ID, SECRET, Server, s3_server
-from machine import LONG, SPACE, Mount, StartMount, sh
+from machine import LIMIT, LONG, SPACE, Mount, StartMount, sh
 from test_mount_selftest import WORDS_ALONE, selftest
 
 ROUNDS = 20 if LONG else 2
@@ -35,7 +35,7 @@ def client(server: Server) -> Any:
 @pytest.fixture
 def mount(start_mount: StartMount, server: Server) -> Iterator[Mount]:
     """A mount with the space `project`, which is removed at the end."""
-    mounted = start_mount({**server.environment(), **WORDS_ALONE})
+    mounted = start_mount({**server.environment(), **WORDS_ALONE}, limit=7_200 if LONG else LIMIT)
     sh(f"mkdir {SPACE}", cwd=mounted.path)
     yield mounted
     sh(f"rm -rf {SPACE}/tree; rm -f {SPACE}/live/*; rmdir {SPACE}", cwd=mounted.path)

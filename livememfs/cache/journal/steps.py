@@ -76,6 +76,8 @@ class Journal:
         self._called: dict[tuple[str, str], str] = {}
         self._counts = {"accepted": 0, "finished": 0, "dropped": 0}
         self.changed = trio.Event()
+        self.last_accepted = float("-inf")
+        """When somebody wrote last, of trio's clock; earlier, when somebody waits for the bucket."""
         for op in self.ops.rows():
             self._recover(op)
 
@@ -263,6 +265,7 @@ class Journal:
             self.ops.forget(waiting)
         self._add(op)
         self._counts["accepted"] += 1
+        self.last_accepted = trio.current_time()
         self.notice()
         return op
 
@@ -409,6 +412,7 @@ class Journal:
 
     def hurry(self, *seqs: int) -> None:
         """Start these, or all, without waiting for time to pass; what is stuck is tried again as well."""
+        self.last_accepted = float("-inf")
         for op in [self.ops.get(seq) for seq in seqs] if seqs else self.ops.all():
             if op is not None and not op.in_flight:
                 self.timetable.delay(op, 0.0)
