@@ -29,10 +29,12 @@ class Sizes:
     reads: int = 500
     creates: int = 200
     saves: int = 100
+    large: int = 256
+    """MiB of the large file."""
 
     def quick(self) -> Sizes:
         """The same, small enough for a look in between."""
-        return replace(self, objects=min(self.objects, 1_000), notes=200, reads=200, creates=80, saves=40)
+        return replace(self, objects=min(self.objects, 1_000), notes=200, reads=200, creates=80, saves=40, large=32)
 
 
 Work = Callable[[Path, Sizes], list[float]]
@@ -124,6 +126,32 @@ def _save(space: Path, sizes: Sizes) -> list[float]:
     return [timed(save) for _ in range(sizes.saves)]
 
 
+def _write_large(space: Path, sizes: Sizes) -> list[float]:
+    block = os.urandom(1 << 20)
+
+    def write() -> None:
+        with (space / "files" / "large").open("wb", buffering=0) as file:
+            for _ in range(sizes.large):
+                file.write(block)
+
+    return [timed(write)]
+
+
+def _read_large(space: Path, sizes: Sizes) -> list[float]:
+    def read() -> None:
+        with (space / "files" / "large").open("rb", buffering=0) as file:
+            size = sum(len(block) for block in iter(lambda: file.read(1 << 20), b""))
+        if size != sizes.large << 20:
+            raise AssertionError(f"{size} bytes of {sizes.large} MiB")
+
+    return [timed(read)]
+
+
+def _make_large(space: Path, sizes: Sizes) -> None:
+    _make_files(space, sizes)
+    _write_large(space, sizes)
+
+
 # --- looking for things ----------------------------------------------------------------------------------------------
 
 
@@ -166,6 +194,8 @@ def workloads(sizes: Sizes) -> list[Workload]:
         Workload("create 1 KB + close, notes", "new", _create_notes),
         Workload(f"create 1 KB + close, {WRITERS} writers", "new", _create_together, _make_files),
         Workload("atomic save 8 KB", "new", _save, _make_files),
+        Workload(f"write {sizes.large} MiB", "new", _write_large, _make_files),
+        Workload(f"read {sizes.large} MiB", "new", _read_large, _make_large),
         Workload(f"{listing}, cold", "objects", _list_and_stat, cold=True),
         Workload(f"{listing}, warm", "objects", _list_and_stat, _list_and_stat),
         Workload(f"{search_all}, cold", "notes", _search, cold=True),
