@@ -16,7 +16,7 @@ from benchlib.workloads import Sizes, Workload, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = Sizes(objects=5, notes=4, reads=3, creates=9, saves=2, large=1)
-OPERATIONS = [3, 9, 9, 9, 2, 1, 1, 1, 1, 1, 1]
+OPERATIONS = [3, 9, 9, 9, 2, 9, 9, 1, 1, 1, 1, 1, 1]
 
 
 @pytest.fixture

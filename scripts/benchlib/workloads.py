@@ -152,6 +152,26 @@ def _make_large(space: Path, sizes: Sizes) -> None:
     _write_large(space, sizes)
 
 
+def _make_and_remove(space: Path, sizes: Sizes) -> list[float]:
+    def both(number: int) -> None:
+        path = space / "files" / f"directory-{number}"
+        path.mkdir()
+        path.rmdir()
+
+    return [timed(both, number) for number in range(sizes.creates)]
+
+
+def _rename(space: Path, sizes: Sizes) -> list[float]:
+    """One file by one name after the other."""
+    folder = space / "files"
+    return [timed(os.rename, folder / f"name-{n}", folder / f"name-{n + 1}") for n in range(sizes.creates)]
+
+
+def _make_one(space: Path, sizes: Sizes) -> None:
+    _make_files(space, sizes)
+    _write(space / "files" / "name-0", 1024)
+
+
 # --- looking for things ----------------------------------------------------------------------------------------------
 
 
@@ -194,6 +214,8 @@ def workloads(sizes: Sizes) -> list[Workload]:
         Workload("create 1 KB + close, notes", "new", _create_notes),
         Workload(f"create 1 KB + close, {WRITERS} writers", "new", _create_together, _make_files),
         Workload("atomic save 8 KB", "new", _save, _make_files),
+        Workload("mkdir + rmdir", "new", _make_and_remove, _make_files),
+        Workload("rename", "new", _rename, _make_one),
         Workload(f"write {sizes.large} MiB", "new", _write_large, _make_files),
         Workload(f"read {sizes.large} MiB", "new", _read_large, _make_large),
         Workload(f"{listing}, cold", "objects", _list_and_stat, cold=True),
