@@ -113,7 +113,7 @@ class Uploader:
                 if now < self._closed_until:
                     await _either(changed, self._closed_until)
                     continue
-                if self._limiter.borrowed_tokens >= self._at_once(now):
+                if self._limiter.borrowed_tokens >= (1 if self._in_a_row else _at_once(self._journal, now)):
                     await _either(changed, now + QUIET_SECONDS)
                     continue
                 op = self._journal.timetable.next_ready(now)
@@ -121,15 +121,6 @@ class Uploader:
                     await _either(changed, self._journal.timetable.next_moment())
                     continue
                 self._launch(nursery, op)
-
-    def _at_once(self, now: float) -> int:
-        """How many may be on their way."""
-        if self._in_a_row:
-            return 1
-        oldest = self._journal.ops.oldest()
-        overdue = oldest is not None and now - oldest.accepted >= OVERDUE_SECONDS
-        is_written_to = now - self._journal.last_accepted < QUIET_SECONDS
-        return FEW if is_written_to and not overdue else WORKERS
 
     def _launch(self, nursery: trio.Nursery, op: Operation) -> None:
         try:
@@ -441,6 +432,13 @@ def _condition(op: Operation) -> Condition | None:
     if op.base == ANY:
         return None
     return IfAbsent(once=keys.is_note(op.key)) if op.base is FREE else IfMatch(op.base)
+
+
+def _at_once(journal: Journal, now: float) -> int:
+    """How many may be on their way while the store answers."""
+    oldest = journal.ops.oldest()
+    overdue = oldest is not None and now - oldest.accepted >= OVERDUE_SECONDS
+    return FEW if now - journal.last_accepted < QUIET_SECONDS and not overdue else WORKERS
 
 
 async def _source_of(op: Operation, store: Store, blobs: Blobs) -> Content:
