@@ -386,7 +386,7 @@ def _nameless(directory: Path) -> None:
 
 def _large(directory: Path) -> None:
     with (directory / "file").open("wb") as opened:
-        os.pwrite(opened.fileno(), b"x", 64 << 20)
+        os.pwrite(opened.fileno(), b"x", 5 << 30)
 
 
 def _deep(directory: Path) -> None:
@@ -401,7 +401,8 @@ DIFFERENCES = [
         "on a file",
         "done",
         "EPERM",
-        "an object has one key",
+        "an object has one key. A second name would be an object without content that every other program reads as "
+        "an empty file, and a rename of either would be two requests that can be torn",
         lambda at: os.link(_file(at), at / "other"),
     ),
     Difference("`open` with `O_TMPFILE`", "anywhere", "done", "ENOTSUP", "a file without a name has no key", _nameless),
@@ -422,7 +423,14 @@ DIFFERENCES = [
         lambda at: os.close(os.open(os.fsencode(at) + b"/\xff", os.O_CREAT | os.O_WRONLY)),
     ),
     Difference("`mkdir`", "the path is over 1,024 bytes", "done", "ENAMETOOLONG", "a key has 1,024 bytes", _deep),
-    Difference("`write`", "beyond `LIVEMEMFS_MAX_FILE_SIZE`", "done", "EFBIG", "a file is kept in memory", _large),
+    Difference(
+        "`write`",
+        "beyond `LIVEMEMFS_MAX_FILE_SIZE`",
+        "done",
+        "EFBIG",
+        "S3 copies no object over 5 GiB, and a rename is a copy",
+        _large,
+    ),
     Difference(
         "`lseek` with `SEEK_HOLE`",
         "after a gap",
