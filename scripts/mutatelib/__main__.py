@@ -31,9 +31,10 @@ TESTED_BY = (
     "cache", "store", "runs", "spaces", "memories", "observing", "records", "text", "recall/turn", "serve", "tree",
 )  # fmt: skip
 """Of tests/: what is run for them. What tests of real mounts alone would notice counts as unnoticed."""
-FIRST = 60
-"""Tests that a change is tried with, before all others that come to its line."""
+BATCHES = (60, 600)
+"""Tests that a change is tried with, one batch after the other, and then all others that come to its line."""
 SECONDS = 300
+"""For a batch. A test that hangs fails after its own limit. A batch that is not done by then noticed nothing."""
 WANTED = 90
 """Percent."""
 
@@ -160,7 +161,8 @@ def _try(change: Change, tests: list[str], where: Path) -> str | None:
         return None
     lines = "".join(difflib.unified_diff(source.splitlines(True), changed.splitlines(True), n=0)).partition("@@\n")[2]
     with _written(path, changed, source):
-        for some in (tests[:FIRST], tests[FIRST:]):
+        first, second = BATCHES
+        for some in (tests[:first], tests[first:second], tests[second:]):
             if some and _fails(where, some):
                 return None
     return lines if tests else f"{lines}(no test comes here)\n"
@@ -170,7 +172,7 @@ def _fails(where: Path, tests: list[str]) -> bool:
     try:
         return _pytest(where, "-x", *tests).returncode != 0
     except subprocess.TimeoutExpired:
-        return True
+        return False
 
 
 @contextmanager
