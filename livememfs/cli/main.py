@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -26,9 +27,9 @@ COMMANDS = {
     "selftest": "selftest", "demo": "demo", "completion": "completion", "note": "note", "search": "search",
     "recall": "recall",
     "consolidate": "runs", "digest": "runs", "history": "history", "undo": "history", "gc": "gc",
-    "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
+    "import": "moving", "export": "moving", "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
 }  # fmt: skip
-"""The module of each command, which has a function of the command's name."""
+"""The module of each command, which has a function of the command's name (`import_`: Python keeps the word)."""
 GROUPS = {
     "space": "space", "backup": "backup", "memories": "memories", "index": "index", "token": "token",
     "service": "mounting.service",
@@ -60,7 +61,7 @@ class _Commands(MutableMapping[str, Any]):
         holding = typer.Typer(**SETTINGS)
         if name in COMMANDS:
             module = import_module(f"livememfs.cli.{COMMANDS[name]}")
-            holding.command(name)(getattr(module, name))
+            holding.command(name)(getattr(module, f"{name}_" if iskeyword(name) else name))
         elif name in GROUPS:
             holding.add_typer(import_module(f"livememfs.cli.{GROUPS[name]}").app, name=name)
         else:

@@ -1,0 +1,1 @@
+"""What other programs remembered becomes records of a space."""
