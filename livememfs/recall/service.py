@@ -424,7 +424,7 @@ class Recall:
         something. The next question tells what went wrong; a model that fails is not waited for.
         """
         with trio.move_on_after(seconds), suppress(Exception):
-            await self._ready(spaces, [], self._patience.first, self._patience.fresh)
+            await self._ready(spaces, [], seconds, seconds)
             await self._loaded.wait()
             while self._feeder is not None and not await self._feeder.settled(seconds):
                 pass

@@ -335,6 +335,14 @@ async def test_a_store_that_is_away_is_told_of_and_asked_again_by_the_next_quest
         assert await mount.texts("red apples") == ["apples are red"]
 
 
+async def test_who_would_rather_wait_than_miss_something_waits_longer_than_a_question_does(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+    bucket.store.latency("list", 0.2)
+    async with bucket.mount(patience=Patience(first=0.01, fresh=0.01)) as mount:
+        await mount.indexed()
+        assert await mount.texts("red apples") == ["apples are red"]
+
+
 async def test_an_unmount_while_indexing_leaves_an_index_that_is_right_as_far_as_it_goes(bucket: Bucket) -> None:
     for number in range(300):
         await bucket.write(f"n{number}", f"note about number{number}")
