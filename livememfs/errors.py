@@ -171,6 +171,7 @@ class ReadOnly(LiveMemError):
     """Nobody may change this place by hand."""
 
     message = "{path} is read-only: {detail}"
+    what_to_do = "{advice}"
     errno = _errno.EROFS
 
 

@@ -241,7 +241,7 @@ async def _going(directory: Directory, name: str, node: Node) -> list[tuple[Dire
     if not isinstance(node, Directory):
         return [(directory, name, False)]
     if type(node) is not PlainDirectory:
-        raise ReadOnly("livememfs needs it; remove its files one by one", path=node.path)
+        raise ReadOnly("livememfs needs it", path=node.path, advice="remove its files one by one")
     inside = [step for inner, child in await node.children() for step in await _going(node, inner, child)]
     return [*inside, (directory, name, True)]
 

@@ -167,7 +167,8 @@ class Node:
     def refuse(self, operation: str) -> errors.LiveMemError:
         """Why `operation` is not possible here."""
         if self.why:
-            return errors.ReadOnly(self.why, path=self.path)
+            reason, _, advice = self.why.partition("; ")
+            return errors.ReadOnly(reason, path=self.path, advice=advice)
         detail = f"{operation}: {self.rule}" if self.rule else f"{operation} is not possible here"
         return errors.NotPermitted(path=self.path or "/", detail=detail)
 
