@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools
-from livememfs.serve.bucket_tools import about_of
+from collections.abc import Mapping
+
+from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools, system_tools
+from livememfs.serve.system_tools import about_of
 from livememfs.serve.toolbox import McpTool
 
 TOOLS: tuple[McpTool, ...] = (
@@ -13,5 +15,7 @@ TOOLS: tuple[McpTool, ...] = (
     *recall_tools.TOOLS,
     folder.TOOL,
     *bucket_tools.TOOLS,
-    about_of(lambda: [tool.name for tool in TOOLS]),
+    *system_tools.TOOLS,
+    about_of(lambda: TOOLS),
 )
+BY_NAME: Mapping[str, McpTool] = {tool.name: tool for tool in TOOLS}

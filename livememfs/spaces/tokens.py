@@ -10,7 +10,7 @@ Trio thread only.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -35,7 +35,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.names import check_space_name
-from livememfs.records.token import MAX_NAME, PREFIX, Registry, Token, hash_of, new_secret
+from livememfs.records.token import MAX_NAME, PREFIX, Registry, State, Token, hash_of, new_secret
 from livememfs.spaces.lease import Leases
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.store.base import IfAbsent, IfMatch
@@ -142,7 +142,13 @@ class Tokens:
     # --- changes ----------------------------------------------------------------------------------------------
 
     async def create(
-        self, name: str, permissions: Sequence[str], spaces: Sequence[str] = (), lasts: timedelta | None = None
+        self,
+        name: str,
+        permissions: Sequence[str],
+        spaces: Sequence[str] = (),
+        lasts: timedelta | None = None,
+        *,
+        email: str = "",
     ) -> tuple[str, Token]:
         """Make a token; returns its secret, which cannot be shown again, and its entry. BadRequest, AlreadyExists."""
         _check(name, permissions, spaces)
@@ -151,6 +157,7 @@ class Tokens:
             raise _bad(f"it would last {lasts}")
         secret = new_secret()
         token = Token(hash_of(secret), name, _ordered(permissions), tuple(spaces), now, _after(now, lasts))
+        token = token.with_email(email) if email else token
 
         def add(registry: Registry) -> tuple[Registry, None]:
             if any(other.name == name and other.state(now) == "active" for other in registry.tokens):
@@ -166,9 +173,14 @@ class Tokens:
         return (await self._read())[0].tokens
 
     async def update(
-        self, which: str, *, permissions: Sequence[str] | None = None, spaces: Sequence[str] | None = None
+        self,
+        which: str,
+        *,
+        permissions: Sequence[str] | None = None,
+        spaces: Sequence[str] | None = None,
+        email: str = "",
     ) -> Token:
-        """Change what a token allows; None: it stays as it is. NotFound, BadRequest."""
+        """Change what a token allows; None, or no address: it stays as it is. NotFound, BadRequest."""
         _check("token", permissions if permissions is not None else ("read",), spaces or ())
 
         def change(registry: Registry) -> tuple[Registry, Token]:
@@ -177,9 +189,20 @@ class Tokens:
                 token = replace(token, permissions=_ordered(permissions))
             if spaces is not None:
                 token = replace(token, spaces=tuple(spaces))
+            token = token.with_email(email) if email else token
             return registry.changed(token), token
 
         return await self._change(change)
+
+    async def give(self, digest: str, space: str) -> None:
+        """Let a token that is limited to spaces see one more. NotFound when it is gone."""
+
+        def give(registry: Registry) -> tuple[Registry, None]:
+            token = _the_one(registry, digest)
+            wider = token if not token.spaces else replace(token, spaces=(*token.spaces, space))
+            return registry.changed(wider), None
+
+        await self._change(give)
 
     async def revoke(self, which: str) -> Token:
         """Make a token invalid for good; it stays in the list. NotFound, BadRequest."""
@@ -205,11 +228,15 @@ class Tokens:
 
     async def purge(self, *, revoked: bool = False) -> Sequence[Token]:
         """Remove expired tokens, and with `revoked` revoked ones; returns those that were removed."""
+        states: tuple[State, ...] = ("expired", "revoked") if revoked else ("expired",)
+        return await self.purge_states(states)
+
+    async def purge_states(self, states: Collection[State], *, but: str = "") -> Sequence[Token]:
+        """Remove the tokens in these states, except the one with the hash `but`; returns those that were removed."""
         now = self._clock.now()
 
         def purge(registry: Registry) -> tuple[Registry, Sequence[Token]]:
-            states = ("expired", "revoked") if revoked else ("expired",)
-            gone = [token for token in registry.tokens if token.state(now) in states]
+            gone = [token for token in registry.tokens if token.state(now) in states and token.hash != but]
             return registry.without(gone), gone
 
         return await self._change(purge)
