@@ -140,15 +140,19 @@ async def bank_consolidate(
             call.access.require(space_id, "admin")
         agent = own
     await spaces.require_space(call.replica, space_id)
+    return await consolidated(call, space_id, RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes))
+
+
+async def consolidated(call: ToolCall, space_id: str, options: RunOptions) -> Answered:
+    """One consolidation, to its end."""
     runs = call.context.consolidations
-    options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)
     ticket = runs.touch(space_id, options)
     outcome: dict[str, Any] = {}
     waiting = cast(AsyncGenerator[dict[str, Any]], runs.wait(space_id, ticket))
     async with aclosing(waiting) as outcomes:  # a client may go away meanwhile
         async for outcome in outcomes:
             await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
-    diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
+    diff = runs.diff(space_id) if options.dry_run and outcome.get("state") == "ok" else None
     return _told(outcome) | ({"diff": diff} if diff is not None else {})
 
 

@@ -46,7 +46,9 @@ log = structlog.get_logger("livememfs.serve")
 
 CALL_SECONDS = 120.0
 """Most seconds for a call, except for the tools in LONG."""
-LONG = frozenset({"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore"})
+LONG = frozenset(
+    {"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore", "admin_gc_notes"}
+)
 MOST_RESOURCES = 1_000
 LONGEST_FAULT = 500
 MOST_COMPLETIONS = 100

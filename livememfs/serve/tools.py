@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools, system_tools
+from livememfs.serve import (
+    bank_tools,
+    bucket_tools,
+    folder,
+    note_tools,
+    recall_tools,
+    space_tools,
+    system_tools,
+    upkeep_tools,
+)
 from livememfs.serve.system_tools import about_of
 from livememfs.serve.toolbox import McpTool
 
@@ -15,6 +24,7 @@ TOOLS: tuple[McpTool, ...] = (
     *recall_tools.TOOLS,
     folder.TOOL,
     *bucket_tools.TOOLS,
+    *upkeep_tools.TOOLS,
     *system_tools.TOOLS,
     about_of(lambda: TOOLS),
 )

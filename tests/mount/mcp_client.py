@@ -91,6 +91,7 @@ async def everything(client: Client, space: str = SPACE) -> None:
     assert space in [one["space_id"] for one in (await call("space_list"))["spaces"]]
     await call("live_note", space_id=space, content="We chose S3.", category="decision", tags=["store"])
     await call("live_note", space_id=space, content="Write the page.", category="todo")
+    assert (await call("space_update", space_id=space, owner="o"))["description"] == "d"
     assert (await call("live_read", space_id=space, limit=1))["more"]
     assert len((await call("live_search", space_id=space, query="s3"))["notes"]) == 1
     for tool, content, more in (
@@ -136,6 +137,7 @@ async def everything(client: Client, space: str = SPACE) -> None:
     await call("admin_revoke_token", token=made["hash"])
     await call("admin_delete_token", token=made["hash"])
     await call("admin_purge_tokens")
+    await call("admin_gc_notes")
     assert client.called == names
 
 

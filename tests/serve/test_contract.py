@@ -133,6 +133,26 @@ TABLE: Mapping[str, Row] = {
     ),
     "admin_revoke_token": Row("admin", {"token_hash": "{token}"}, fields={"message": str}),
     "admin_delete_token": Row("admin", {"token_hash": "{token}"}, fields={"message": str}),
+    "space_update": Row(
+        "write",
+        HERE,
+        {"description": "", "owner": ""},
+        fields={"updated_fields": list, "description": str, "owner": str},
+    ),
+    "admin_gc_notes": Row(
+        "admin",
+        {},
+        {"space_id": "", "max_age_days": 7, "confirm": False, "delete_only": False},
+        fields={
+            "max_age_days": NUMBER,
+            "cutoff_date": str,
+            "spaces": dict,
+            "total_old_notes": int,
+            "total_old_size": int,
+            "mode": str,
+            "message": str,
+        },
+    ),
     "admin_purge_tokens": Row(
         "admin", {}, {"revoked_only": True}, fields={"deleted": int, "remaining": int, "mode": str, "message": str}
     ),
@@ -375,3 +395,39 @@ async def test_tokens_are_made_changed_and_purged(bucket: Bucket) -> None:
         everything = await call("admin_purge_tokens", revoked_only="false")
         assert (everything["deleted"], everything["remaining"]) == (3, 1)
         assert (await call("system_whoami"))["client_name"] == "chief"
+
+
+async def test_a_space_is_described_anew_and_what_is_not_said_stays(bucket: Bucket) -> None:
+    async with bucket.caller("chief", "admin") as call:
+        first = await call("space_update", space_id=SPACE, description="new", owner="ann")
+        assert (first["updated_fields"], first["description"], first["owner"]) == (
+            ["description", "owner"],
+            "new",
+            "ann",
+        )
+        second = await call("space_update", space_id=SPACE, description="", owner="bob")
+        assert (second["updated_fields"], second["description"], second["owner"]) == (["owner"], "new", "bob")
+        info = await call("space_info", space_id=SPACE)
+        assert (info["description"], info["owner"], info["consolidation_count"]) == ("new", "bob", 1)
+        assert (await call("space_update", space_id="none", owner="x"))["status"] == "not_found"
+
+
+async def test_old_notes_are_shown_consolidated_or_removed_after_a_backup(bucket: Bucket) -> None:
+    old = '---\ntimestamp: "2026-01-01T00:00:00Z"\nagent: gone\n---\nold'
+    async with bucket.caller("chief", "admin") as call, bucket.caller("limited", "admin", SPACE) as limited:
+        for space in (SPACE, OTHER):
+            await call("live_note", space_id=space, category="todo", content=old)
+        shown = await call("admin_gc_notes")
+        assert (shown["mode"], shown["total_old_notes"], sorted(shown["spaces"])) == ("dry-run", 2, [SPACE, OTHER])
+        assert shown["spaces"][SPACE]["agents"] == {"gone": 1}
+        refused = await limited("admin_gc_notes", confirm=True)
+        assert (refused["status"], "admin" in refused["message"]) == ("error", True)
+        own = await limited("admin_gc_notes", space_id=SPACE, confirm=True, delete_only=True)
+        assert (own["mode"], own["deleted"]) == ("delete", 1)
+        kept = own["message"].rpartition(" ")[2]
+        assert kept in [made["backup_id"] for made in (await call("backup_list", space_id=SPACE))["backups"]]
+        assert (await call("live_search", space_id=SPACE, query="old"))["notes"] == []
+        done = await call("admin_gc_notes", confirm="true")
+        assert (done["mode"], done["notes_processed"], list(done["spaces"])) == ("consolidate", 1, [OTHER])
+        assert (await call("admin_gc_notes"))["total_old_notes"] == 0
+        assert len((await call("live_read", space_id=OTHER))["notes"]) == 1
