@@ -47,7 +47,10 @@ log = structlog.get_logger("livememfs.serve")
 CALL_SECONDS = 120.0
 """Most seconds for a call, except for the tools in LONG."""
 LONG = frozenset(
-    {"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore", "admin_gc_notes"}
+    {
+        *("bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore", "admin_gc_notes"),
+        *("bank_write", "bank_delete", "bank_repair", "space_update_rules"),  # they wait for a run that is at work
+    }
 )
 MOST_RESOURCES = 1_000
 LONGEST_FAULT = 500

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from livememfs.serve import (
     bank_tools,
     bucket_tools,
+    edit_tools,
     folder,
     note_tools,
     recall_tools,
@@ -23,6 +24,7 @@ TOOLS: tuple[McpTool, ...] = (
     *bank_tools.TOOLS,
     *recall_tools.TOOLS,
     folder.TOOL,
+    *edit_tools.TOOLS,
     *bucket_tools.TOOLS,
     *upkeep_tools.TOOLS,
     *system_tools.TOOLS,

@@ -111,6 +111,12 @@ async def everything(client: Client, space: str = SPACE) -> None:
         "open.md",
     ]
     assert "We chose S3." in (await call("bank_read", space_id=space, filename="decisions.md"))["content"]
+    assert (await call("bank_write", space_id=space, filename="by-hand.md", content="# By hand\n"))[
+        "action"
+    ] == "created"
+    assert (await call("bank_delete", space_id=space, filename="by-hand.md"))["files_deleted"] == 1
+    assert (await call("bank_repair", space_id=space))["files_ok"] == 2
+    assert (await call("space_update_rules", space_id=space, rules=RULES))["rules_size"] == len(RULES.encode())
     assert len((await call("bank_read_all", space_id=space))["files"]) == 2
     assert (await call("space_info", space_id=space))["bank"]["files"] == ["decisions.md", "open.md"]
     assert "decisions.md" in (await call("space_rules", space_id=space))["rules"]

@@ -20,6 +20,8 @@ from clients import Client, Site, content_of, serving
 
 from livememfs.app import App
 from livememfs.records import keys
+from livememfs.runs.history import History
+from livememfs.runs.undo.run import undo
 from livememfs.serve.tools import BY_NAME
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2|mcp):ResourceWarning")
@@ -133,6 +135,26 @@ TABLE: Mapping[str, Row] = {
     ),
     "admin_revoke_token": Row("admin", {"token_hash": "{token}"}, fields={"message": str}),
     "admin_delete_token": Row("admin", {"token_hash": "{token}"}, fields={"message": str}),
+    "bank_write": Row(
+        "admin",
+        {**HERE, "filename": "b.md", "content": "# B\n"},
+        fields={"filename": str, "action": str, "size": int},
+    ),
+    "bank_delete": Row(
+        "admin", {**HERE, "filename": "b.md"}, status="deleted", fields={"files_deleted": int, "keys_deleted": list}
+    ),
+    "bank_repair": Row(
+        "admin",
+        HERE,
+        {"dry_run": True},
+        fields={
+            **dict.fromkeys(("files_scanned", "files_ok", "files_to_repair", "duplicates_found"), int),
+            **{"mode": str, "repairs": list, "duplicates": list, "message": str},
+        },
+    ),
+    "space_update_rules": Row(
+        "admin", {**HERE, "rules": "# New rules\n"}, fields={"rules_size": int, "message": str}
+    ),
     "space_update": Row(
         "write",
         HERE,
@@ -431,3 +453,92 @@ async def test_old_notes_are_shown_consolidated_or_removed_after_a_backup(bucket
         assert (done["mode"], done["notes_processed"], list(done["spaces"])) == ("consolidate", 1, [OTHER])
         assert (await call("admin_gc_notes"))["total_old_notes"] == 0
         assert len((await call("live_read", space_id=OTHER))["notes"]) == 1
+
+
+# --- mending by hand -------------------------------------------------------------------------------------------------
+
+
+async def test_a_person_mends_the_bank_and_undo_takes_it_back(bucket: Bucket, app: App) -> None:
+    async with bucket.caller("chief", "admin") as call:
+        before = (await call("bank_read", space_id=SPACE, filename="a.md"))["content"]
+        text = f"{before}\n## By hand\n\nWe use Postgres.\n"
+        done = await call("bank_write", space_id=SPACE, filename="bank/a.md", content=text)
+        assert (done["filename"], done["action"], done["size"]) == ("a.md", "replaced", len(text.encode()))
+        made = await call("bank_write", space_id=SPACE, filename="b.md", content="# B\n")
+        assert made["action"] == "created"
+        again = await call("bank_write", space_id=SPACE, filename="b.md", content="# B\n")
+        assert (again["action"], "run" in again) == ("replaced", False)
+        history = History(app.replica, SPACE, fresh=True)
+        why = await history.why("a.md")
+        assert f"- run {done['run']}" in why.partition("By hand")[2]
+        assert why.partition("By hand")[2].partition("\n## ")[0].count("written by chief") == 1
+        gone = await call("bank_delete", space_id=SPACE, filename="a.md")
+        assert (gone["status"], gone["files_deleted"], gone["keys_deleted"]) == ("deleted", 1, [f"{SPACE}/bank/a.md"])
+        dropped = (await history.entry(gone["run"])).outgoing
+        assert "We use Postgres." in [line.text for line in dropped if line.fate == "dropped"]
+        assert (await call("bank_delete", space_id=SPACE, filename="a.md"))["status"] == "not_found"
+        assert (await call("space_info", space_id=SPACE))["consolidation_count"] == 1
+
+        async def back(number: int | None = None) -> None:
+            await undo(app.replica, app.clock, app.consolidations.leases, "here", SPACE, number)
+
+        await back()
+        assert (await call("bank_read", space_id=SPACE, filename="a.md"))["content"] == text
+        await back(done["run"])
+        assert (await call("bank_read", space_id=SPACE, filename="a.md"))["content"] == before
+        assert (await call("bank_read", space_id=SPACE, filename="b.md"))["status"] == "not_found"
+        assert (await call("space_info", space_id=SPACE))["consolidation_count"] == 1
+        assert len((await call("live_read", space_id=SPACE))["notes"]) == 1
+
+
+async def test_new_rules_are_sealed_after_a_backup_and_undo_takes_them_back(bucket: Bucket, app: App) -> None:
+    async with bucket.caller("chief", "admin") as call, bucket.caller("ann", "write") as ann:
+        refused = await ann("space_update_rules", space_id=SPACE, rules="# New\n")
+        assert (refused["status"], "admin" in refused["message"]) == ("error", True)
+        done = await call("space_update_rules", space_id=SPACE, rules="# New\n\n### z.md\n")
+        assert done["rules_size"] == len("# New\n\n### z.md\n")
+        backups = [made["backup_id"] for made in (await call("backup_list", space_id=SPACE))["backups"]]
+        assert done["message"].rpartition(" ")[2] in backups
+        assert "z.md" in (await call("space_rules", space_id=SPACE))["rules"]
+        assert (await call("space_update_rules", space_id=SPACE, rules=" "))["status"] == "error"
+        await undo(app.replica, app.clock, app.consolidations.leases, "here", SPACE)
+        assert (await call("space_rules", space_id=SPACE))["rules"] == RULES
+
+
+async def test_a_credential_written_by_hand_is_replaced_and_the_writer_is_told(bucket: Bucket) -> None:
+    async with bucket.caller("chief", "admin") as call:
+        answer = await call("bank_write", space_id=SPACE, filename="b.md", content=f"key ghp_{'a1B2' * 9}\n")
+        assert "github-token" in answer["warnings"][0]
+        assert "ghp_" not in (await call("bank_read", space_id=SPACE, filename="b.md"))["content"]
+        odd = await call("bank_write", space_id=SPACE, filename="../_rules.md", content="x")
+        assert odd["status"] == "error"
+
+
+async def test_names_that_nobody_can_see_are_shown_and_mended_without_losing_a_text(bucket: Bucket, app: App) -> None:
+    hidden, other, alone = "a\u200b.md", "a\u00ad.md", "plan\u200b.md"
+    async with bucket.caller("chief", "admin") as call:
+        same = (await call("bank_read", space_id=SPACE, filename="a.md"))["content"]
+        for name, text in ((hidden, same), (other, "# Another\n"), (alone, "# Plan\n")):
+            await app.replica.put(f"{SPACE}/bank/{name}", text.encode())
+        shown = await call("bank_repair", space_id=SPACE)
+        assert (shown["mode"], shown["files_scanned"], shown["files_ok"]) == ("dry-run", 4, 1)
+        assert (shown["files_to_repair"], shown["duplicates_found"]) == (2, 1)
+        assert {hidden, other, alone} <= {
+            file["filename"] for file in (await call("bank_list", space_id=SPACE))["files"]
+        }
+        done = await call("bank_repair", space_id=SPACE, dry_run=False)
+        assert {item["original_relpath"]: item["sanitized"] for item in done["repairs"]} == {
+            other: "a-2.md",
+            alone: "plan.md",
+        }
+        assert [(item["relpath"], item["canonical"]) for item in done["duplicates"]] == [(hidden, "a.md")]
+        everything = (await call("bank_read_all", space_id=SPACE))["files"]
+        assert {file["filename"]: file["content"] for file in everything} == {
+            "a.md": same,
+            "a-2.md": "# Another\n",
+            "plan.md": "# Plan\n",
+        }
+        assert (await call("bank_repair", space_id=SPACE, dry_run="false"))["files_ok"] == 3
+        await app.replica.put(f"{SPACE}/bank/{hidden}", b"# Twin\n")
+        twins = await call("bank_delete", space_id=SPACE, filename="a.md")
+        assert sorted(twins["keys_deleted"]) == sorted([f"{SPACE}/bank/a.md", f"{SPACE}/bank/{hidden}"])
