@@ -143,7 +143,7 @@ def _accept(replica: Replica, objects: Mapping[str, bytes]) -> None:
 
 
 async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
-    """Write a space's rules; they cannot be changed after that.
+    """Write a space's rules; after that only an edit (`runs/edit`) changes them.
 
     Raises NotFound without the space, ReadOnly when it has rules, and NotText, TooLarge or BadRequest (nothing in it)
     for a text that cannot be rules.
