@@ -16,7 +16,16 @@ from livememfs.records.access import PERMISSIONS, Permission
 from livememfs.records.token import State, Token
 from livememfs.runs.undo.restore import restore_backup
 from livememfs.serve.space_tools import CONFIRM, archive
-from livememfs.serve.toolbox import LONGEST_PATH, SPACE, Answered, ToolCall, Toolset, check_path, check_space
+from livememfs.serve.toolbox import (
+    DESCRIPTION,
+    LONGEST_PATH,
+    SPACE,
+    Answered,
+    ToolCall,
+    Toolset,
+    check_path,
+    check_space,
+)
 from livememfs.spaces import backups
 from livememfs.spaces.objects import public_name
 from livememfs.text.times import iso
@@ -37,7 +46,7 @@ TOOLS = Toolset()
 @TOOLS.add(
     "Back a space up.",
     SPACE,
-    Parameter("description"),
+    DESCRIPTION,
     returns={"backup_id": "string"},
     needs="write",
     effect="adds",

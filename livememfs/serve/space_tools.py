@@ -20,7 +20,7 @@ from livememfs.records.space import Meta
 from livememfs.runs.options import CONTROLS
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, ToolCall, Toolset
+from livememfs.serve.toolbox import DESCRIPTION, MOST_TOKENS, SPACE, Answered, ToolCall, Toolset
 from livememfs.spaces import making as spaces
 from livememfs.spaces.archive import unpackable
 from livememfs.spaces.objects import content
@@ -39,7 +39,7 @@ TOOLS = Toolset()
 @TOOLS.add(
     "Make a memory space; rules say which files its bank has.",
     SPACE,
-    Parameter("description"),
+    DESCRIPTION,
     Parameter("rules", "Markdown, sealed for good", longest=spaces.MAX_RULES_BYTES),
     Parameter("owner"),
     returns={"space_id": "string", "created_at": "string"},

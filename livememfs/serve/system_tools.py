@@ -79,10 +79,17 @@ async def system_whoami(call: ToolCall) -> Answered:
     access = call.access
     return {
         "client_name": access.name or call.agent,
-        "auth_type": "token" if access.name else "local",
+        "auth_type": _kind_of(call),
         "permissions": _permissions(access),
         "allowed_spaces": list(access.spaces),
     }
+
+
+def _kind_of(call: ToolCall) -> str:
+    """How the caller was let in: by a `token`, by the `bootstrap` key, or `local`: by being this user here."""
+    if call.tokens.is_bootstrap(call.access.token):
+        return "bootstrap"
+    return "token" if call.access.name else "local"
 
 
 def _permissions(access: Access) -> list[str]:

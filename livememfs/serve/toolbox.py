@@ -28,6 +28,7 @@ Effect = Literal["reads", "adds", "changes", "destroys"]
 JsonKind = Literal["string", "integer", "number", "boolean", "array", "object"]
 SPACE = Parameter("space_id", required=True)
 MAX_SPACE = 255
+DESCRIPTION = Parameter("description", longest=2_000)
 LONGEST_PATH = 1_000
 LONGEST_TEXT = 1 << 20
 """Most characters of a stored text: a note, a file."""

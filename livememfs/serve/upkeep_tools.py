@@ -15,7 +15,7 @@ from livememfs.runs.upkeep import gc
 from livememfs.runs.upkeep.oldnotes import OldNotes, find_old
 from livememfs.serve.bank_tools import consolidated
 from livememfs.serve.space_tools import CONFIRM
-from livememfs.serve.toolbox import SPACE, Answered, ToolCall, Toolset
+from livememfs.serve.toolbox import DESCRIPTION, SPACE, Answered, ToolCall, Toolset
 from livememfs.spaces import making as spaces
 from livememfs.spaces.changing import describe
 from livememfs.text.times import iso
@@ -28,7 +28,7 @@ TOOLS = Toolset()
 @TOOLS.add(
     "Change a space's description or owner.",
     SPACE,
-    Parameter("description"),
+    DESCRIPTION,
     Parameter("owner"),
     returns={"updated_fields": "array"},
     needs="write",

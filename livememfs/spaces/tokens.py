@@ -9,6 +9,7 @@ Trio thread only.
 
 from __future__ import annotations
 
+import hmac
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.names import check_space_name
-from livememfs.records.token import MAX_NAME, PREFIX, Registry, State, Token, hash_of, new_secret
+from livememfs.records.token import MAX_NAME, MAX_SECRET, PREFIX, Registry, State, Token, hash_of, new_secret
 from livememfs.spaces.lease import Leases
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.store.base import IfAbsent, IfMatch
@@ -50,6 +51,8 @@ USED_EVERY = 60.0
 CHANGE_SECONDS = 60.0
 PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+BOOTSTRAP = "bootstrap"
+"""The name of a caller with the bootstrap secret, who has no token."""
 LEASE = "_tokens"
 """The name of the lease; no space can have it."""
 
@@ -68,12 +71,16 @@ class TokensStatistics:
 
 
 class Tokens:
-    """The registry of one bucket. `run` writes when tokens were used; without it nothing does."""
+    """The registry of one bucket. `run` writes when tokens were used; without it nothing does.
 
-    def __init__(self, replica: Replica, clock: Clock, leases: Leases) -> None:
+    `bootstrap` is a secret with all rights beside the registry, for the time before the first token; empty: none.
+    """
+
+    def __init__(self, replica: Replica, clock: Clock, leases: Leases, bootstrap: str = "") -> None:
         self._replica = replica
         self._clock = clock
         self._leases = leases
+        self._bootstrap = hash_of(bootstrap) if bootstrap else ""
         self._changing = trio.Lock()
         self._reading = trio.Lock()
         self._known: Registry | None = None
@@ -87,6 +94,8 @@ class Tokens:
     async def access(self, secret: str) -> Access | None:
         """What the owner of a secret may do; None when it is not valid. StoreError when the registry cannot be read."""
         self._asked += 1
+        if self.is_bootstrap(hash_of(secret[:MAX_SECRET])):
+            return self._everything()
         token = (await self._registry()).find(secret)
         if token is None:
             token = (await self._registry(UNKNOWN)).find(secret)
@@ -96,8 +105,18 @@ class Tokens:
         """The same by the hash of a secret, to check a known token again. `stale`: seconds for which the copy of the
         registry counts while the bucket is away.
         """
+        if self.is_bootstrap(digest):
+            return self._everything()
         registry = await self._registry(stale=stale)
         return self._worth(next((token for token in registry.tokens if token.hash == digest), None))
+
+    def is_bootstrap(self, digest: str) -> bool:
+        """Whether this is the hash of the bootstrap secret."""
+        return bool(self._bootstrap) and hmac.compare_digest(digest, self._bootstrap)
+
+    def _everything(self) -> Access:
+        self._good += 1
+        return Access(BOOTSTRAP, frozenset(PERMISSIONS), (), self._bootstrap)
 
     def _worth(self, token: Token | None) -> Access | None:
         now = self._clock.now()

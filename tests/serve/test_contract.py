@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 import trio
-from clients import Client, Site, content_of, serving
+from clients import ACCEPT, HELLO, Client, Site, content_of, serving
 
-from livememfs.app import App
+from livememfs.app import App, open_app
+from livememfs.config import Settings
 from livememfs.records import keys
+from livememfs.records.token import hash_of
 from livememfs.runs.history import History
 from livememfs.runs.undo.run import undo
 from livememfs.serve.tools import BY_NAME
@@ -303,6 +305,32 @@ async def test_a_token_limited_to_a_space_hears_nothing_of_the_other(bucket: Buc
         assert (await call("system_health"))["spaces_count"] == 1
         me = await call("system_whoami")
         assert (me["client_name"], me["auth_type"], me["allowed_spaces"]) == ("limited", "token", [SPACE])
+
+
+async def test_the_bootstrap_key_makes_the_first_token_and_no_other_text_lets_anybody_in(
+    settings: Settings, nursery: trio.Nursery, expect_log: Any
+) -> None:
+    expect_log("not listed by server")
+    key = "a-key-of-32-characters-or-more-000"
+    with_key = settings.model_copy(update={"admin_bootstrap_key": key})
+    async with open_app(with_key, serving=True) as app, serving(app, nursery, pages=False) as site:
+        async with site.client(key) as client:
+            call = LiveMemoryClient(client, {})
+            me = await call("system_whoami")
+            assert (me["client_name"], me["auth_type"]) == ("bootstrap", "bootstrap")
+            assert (me["permissions"], me["allowed_spaces"]) == (["read", "write", "admin"], [])
+            made = await call("admin_create_token", name="first", permissions="read,write,admin")
+            assert (await call("admin_list_tokens"))["total"] == 1
+            assert key not in json.dumps(await call("admin_list_tokens"))
+        async with site.client(made["token"]) as client:
+            assert (await LiveMemoryClient(client, {})("system_whoami"))["auth_type"] == "token"
+        for other in (key[:-1], key + "0", hash_of(key), "bootstrap"):
+            async with site.browser(other) as browser:
+                assert (await browser.post("/mcp", json=HELLO, headers=ACCEPT)).status_code == 401
+    async with open_app(settings, serving=True) as app, serving(app, nursery, pages=False) as site:
+        for other in (key, hash_of("")):
+            async with site.browser(other) as browser:
+                assert (await browser.post("/mcp", json=HELLO, headers=ACCEPT)).status_code == 401
 
 
 # --- what the fields mean --------------------------------------------------------------------------------------------
