@@ -14,11 +14,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import mcp
 import pytest
 import trio
 from clients import ACCEPT, HELLO, Client, Site, content_of, serving
 
 from livememfs.app import App, open_app
+from livememfs.app.serving import mcp_server
 from livememfs.config import Settings
 from livememfs.records import keys
 from livememfs.records.token import hash_of
@@ -269,6 +271,25 @@ async def test_every_tool_answers_as_in_the_table_however_its_defaults_are_sent(
             answer = await call(name, **row.required, **FORMS[form](row.optional))
             faults |= {name: fault} if (fault := wrong(answer, row)) else {}
     assert faults == {}
+
+
+async def test_the_same_is_answered_over_standard_input_and_a_mounts_socket(app: App, expect_log: Any) -> None:
+    """Both are served by this server, with the core in its list as `livememfs mcp` has it."""
+    expect_log("not listed by server")
+    await app.replica.put(keys.rules_key(SPACE), RULES.encode())
+    async with mcp.Client(mcp_server(app, agent="first").sdk) as session:
+        call = LiveMemoryClient(Client(session), {})
+        await call("live_note", space_id=SPACE, category="todo", content="a note")
+        await call("bank_consolidate", space_id=SPACE)
+        backup = (await call("backup_create", space_id=SPACE))["backup_id"]
+        token = (await app.tokens.create("some", ["read"]))[1].hash
+        call.known = {"backup": backup, "token": token}
+        faults: dict[str, Any] = {}
+        for name, row in TABLE.items():
+            answer = await call(name, **row.required, **row.optional)
+            faults |= {name: fault} if (fault := wrong(answer, row)) else {}
+        assert faults == {}
+        assert (await call("system_whoami"))["auth_type"] == "local"
 
 
 LEVELS = ("read", "write", "admin")
