@@ -37,12 +37,13 @@ async def system_health(call: ToolCall) -> Answered:
         reason = str(error) if call.access.everywhere else str(Unreachable("the bucket does not answer"))
     latency = round((trio.current_time() - begun) * 1_000)
     status = call.context.status()
+    model = _model(status)
     return {
-        "status": "degraded" if reason else "healthy",
+        "status": "degraded" if reason or model["status"] == "error" else "healthy",
         "service_name": NAME,
         "version": __version__,
         "uptime_seconds": _uptime(call, status),
-        "services": {"s3": _store(call.access, status, reason, latency), "llmaas": _model(status)},
+        "services": {"s3": _store(call.access, status, reason, latency), "llmaas": model},
         "spaces_count": count,
         "store": {"ok": not reason, "latency_ms": latency, "reason": reason},
         "pending": call.replica.statistics().journal.pending,
@@ -69,8 +70,11 @@ def _store(access: Access, status: Mapping[str, Any], reason: str, latency: int)
 
 
 def _model(status: Mapping[str, Any]) -> Answered:
-    """The model that consolidates. It is not asked for this: a call costs, and health is often looked at."""
-    return {"status": "ok", "model": str(status.get("model", "")), "latency_ms": 0}
+    """The model that consolidates, by its calls so far. It is not asked now: a call costs money."""
+    figures = status.get("statistics", {}).get("model") or {}
+    fails = 0 < figures.get("requests", 0) == figures.get("failures", 0)
+    about = {"status": "error" if fails else "ok", "model": str(status.get("model", "")), "latency_ms": None}
+    return about | ({"message": "all calls since the start have failed"} if fails else {})
 
 
 @TOOLS.add("Tell who you are and what you may do.", returns={"client_name": "string"}, about="")

@@ -22,11 +22,15 @@ from clients import ACCEPT, HELLO, Client, Site, content_of, serving
 from livememfs.app import App, open_app
 from livememfs.app.serving import mcp_server
 from livememfs.config import Settings
+from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.token import hash_of
 from livememfs.runs.history import History
 from livememfs.runs.undo.run import undo
+from livememfs.serve.toolbox import ToolCall
 from livememfs.serve.tools import BY_NAME
+from livememfs.spaces import making as spaces
+from livememfs.testing.llm import Scripted, ScriptedLLM
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2|mcp):ResourceWarning")
 SPACE, OTHER = "alpha", "beta"
@@ -502,6 +506,20 @@ async def test_old_notes_are_shown_consolidated_or_removed_after_a_backup(bucket
         assert (done["mode"], done["notes_processed"], list(done["spaces"])) == ("consolidate", 1, [OTHER])
         assert (await call("admin_gc_notes"))["total_old_notes"] == 0
         assert len((await call("live_read", space_id=OTHER))["notes"]) == 1
+
+
+async def test_a_model_that_never_answered_makes_the_service_degraded(settings: Settings) -> None:
+    with ScriptedLLM(*[Scripted("no such key", status=401)] * 4) as endpoint:  # the observer's, too
+        asking = {"llmaas_api_url": endpoint.url, "llmaas_model": "m"}
+        async with open_app(settings.model_copy(update=asking), serving=True) as app:
+            call = ToolCall(app.tree, app.tokens)
+            await spaces.create(app.replica, app.clock, SPACE)
+            await write_note(app.replica, app.clock, SPACE, "x", agent="a")
+            assert (await BY_NAME["system_health"].call(call, {}))["status"] == "healthy"
+            failed = await BY_NAME["bank_consolidate"].call(call, HERE)
+            assert (failed["status"], bool(failed["message"])) == ("error", True)
+            health = await BY_NAME["system_health"].call(call, {})
+    assert (health["status"], health["services"]["llmaas"]["status"]) == ("degraded", "error")
 
 
 # --- mending by hand -------------------------------------------------------------------------------------------------
