@@ -27,11 +27,14 @@ from livememfs.records.schedule import DigestSchedule, Schedule
 from livememfs.text.own import ASKING
 
 ENVIRONMENT = "LIVEMEMFS_"
+EXAMPLE_KEY = "change_me_in_production"
+LONGEST_KEY = 512
 
 SPECIFIED = frozenset({
     "S3_ENDPOINT_URL", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "S3_BUCKET_NAME", "S3_REGION_NAME",
     "S3_SIGNATURE_MODE", "S3_PATH_STYLE", "LLMAAS_API_URL", "LLMAAS_API_KEY", "LLMAAS_COMMAND", "LLMAAS_MODEL",
     "LLMAAS_MAX_TOKENS", "LLMAAS_TEMPERATURE", "CONSOLIDATION_TIMEOUT", "CONSOLIDATION_MAX_NOTES",
+    "ADMIN_BOOTSTRAP_KEY",
 })  # fmt: skip
 """Variables whose names the specifications give. The setting of each has the same name in small letters."""
 
@@ -45,8 +48,11 @@ STANDARD = {
     "AWS_ENDPOINT_URL": "s3_endpoint_url",
     "OPENAI_API_KEY": "llmaas_api_key",
     "OPENAI_BASE_URL": "llmaas_api_url",
+    "LLMAAS_CONTEXT_WINDOW": "context_window",
 }
-"""Variables that other tools use too. They count only where no variable of ours and no file sets the value."""
+"""Variables that other tools use too (the last one: Live Memory). They count only where no variable of ours and no file
+sets the value.
+"""
 
 
 def _digests(value: object) -> DigestSchedule:
@@ -179,6 +185,9 @@ class Settings(BaseModel):
 
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
     token: str = Field("", repr=False, description="token that limits a mount or an MCP server")
+    admin_bootstrap_key: str = Field(
+        "", repr=False, description="a token with all rights for clients over HTTP, to make the first token with"
+    )
     agent: str = Field("", description="agent name for notes whose writer is unknown")
     host: str = Field("", description="this machine's name in conflict copies")
     op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")
@@ -222,6 +231,16 @@ class Settings(BaseModel):
         if words and "/" in words[0] and not words[0].startswith(("/", "~/")):
             raise ValueError(f"{words[0]!a} is neither on PATH nor an absolute path")
         return value.strip()
+
+    @field_validator("admin_bootstrap_key")
+    @classmethod
+    def _is_a_secret(cls, value: str) -> str:
+        # Whoever reads the documentation of Live Memory knows this one.
+        if value == EXAMPLE_KEY:
+            raise ValueError("this is the example of the documentation: set a long random text")
+        if len(value) > LONGEST_KEY or not value.isascii() or not value.isprintable() or " " in value:
+            raise ValueError(f"a key has up to {LONGEST_KEY} ASCII characters and no blanks")
+        return value
 
     @field_validator("embed_url")
     @classmethod

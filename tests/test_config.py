@@ -128,6 +128,8 @@ OPENAI = {"OPENAI_API_KEY": "sk-other"}
             {**OPENAI, "LLMAAS_MODEL": "m", "LLMAAS_COMMAND": "claude -p"},
             {"llmaas_command": "claude -p", "llmaas_api_url": ""},
         ),
+        ({"LLMAAS_CONTEXT_WINDOW": "500000"}, {"context_window": 500_000}),
+        ({"ADMIN_BOOTSTRAP_KEY": "k" * 32}, {"admin_bootstrap_key": "k" * 32}),
         ({}, {"model_name": "built-in filing"}),
         ({"LLMAAS_COMMAND": "/opt/bin/claude -p"}, {"model_name": "command:claude"}),
         ({"LLMAAS_COMMAND": "claude", "LLMAAS_MODEL": "haiku"}, {"model_name": "haiku"}),
@@ -140,7 +142,7 @@ def test_names_of_other_tools_and_of_models_are_understood(environ: dict[str, st
 
 
 def test_a_program_that_we_start_is_given_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = ("S3_SECRET_ACCESS_KEY", "LLMAAS_API_KEY", "LIVEMEMFS_TOKEN")
+    ours = ("S3_SECRET_ACCESS_KEY", "LLMAAS_API_KEY", "LIVEMEMFS_TOKEN", "ADMIN_BOOTSTRAP_KEY")
     for name in (*ours, "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "secret")
 
@@ -163,6 +165,8 @@ def test_our_own_commands_may_be_started_by_a_program_that_we_ask() -> None:
         ({"LIVEMEMFS_OP_TIMOUT": "3"}, "LIVEMEMFS_OP_TIMOUT; did you mean LIVEMEMFS_OP_TIMEOUT?"),
         ({"LIVEMEMFS_QQQQQQQQQQQQQQQQ": "3"}, "QQQQ; docs/operations.md lists the settings"),
         ({"LIVEMEMFS_OP_TIMEOUT": "soon"}, "LIVEMEMFS_OP_TIMEOUT: "),
+        ({"ADMIN_BOOTSTRAP_KEY": "change_me_in_production"}, "ADMIN_BOOTSTRAP_KEY: this is the example of the"),
+        ({"ADMIN_BOOTSTRAP_KEY": "two words"}, "ADMIN_BOOTSTRAP_KEY: a key has up to 512 ASCII characters and no"),
         ({"LIVEMEMFS_OP_TIMEOUT": "0"}, "LIVEMEMFS_OP_TIMEOUT: "),
         ({"S3_ENDPOINT_URL": "minio:9000"}, "S3_ENDPOINT_URL: 'minio:9000' is not an http:// or https:// URL"),
         (
@@ -240,7 +244,9 @@ def test_settings_cannot_change_after_they_were_read() -> None:
 
 
 def test_no_secret_is_in_what_is_printed() -> None:
-    secrets = dict.fromkeys(("S3_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LLMAAS_API_KEY"), "s3cret")
+    secrets = dict.fromkeys(
+        ("S3_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LLMAAS_API_KEY", "ADMIN_BOOTSTRAP_KEY"), "s3cret"
+    )
 
     assert "s3cret" not in repr(Settings.load(secrets))
 

@@ -160,7 +160,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count)
     model = models.consolidating
     queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)
-    tokens = Tokens(replica, clock, queue.leases)
+    tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing)
     capture = open_capture(basics, replica=replica, observer=observer)

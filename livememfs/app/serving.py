@@ -17,8 +17,6 @@ from livememfs.serve import local
 from livememfs.serve.http import HttpServer, ListenAddress, application, names_of, session_manager
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import Still
-from livememfs.serve.toolbox import chosen
-from livememfs.serve.tools import TOOLS
 
 
 def mcp_server(
@@ -31,7 +29,7 @@ def mcp_server(
     return McpServer(
         app.tree,
         app.tokens,
-        tools=chosen(TOOLS, tools),
+        tools=tools,
         local=still or app.gate.still,
         agent=agent or app.settings.agent,
         space=space,

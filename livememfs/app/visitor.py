@@ -44,4 +44,5 @@ def meeting(mount: Access, own: Access) -> Access:
         if not spaces:
             return NOTHING  # no spaces would mean all of them
     permissions = frozenset(name for name in PERMISSIONS if mount.may(name) and own.may(name))
-    return Access(own.name or mount.name, permissions, spaces)
+    token = "" if mount.token and own.token else own.token or mount.token
+    return Access(own.name or mount.name, permissions, spaces, token)

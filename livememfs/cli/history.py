@@ -56,6 +56,7 @@ def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
         "when": entry.committed_at,
         "kind": entry.kind,
         "undoes": entry.undoes or None,
+        "by": entry.by or None,
         "host": entry.host,
         "model": str(entry.metrics.get("model") or ""),
         "notes_in": 0 if entry.kind == "undo" else len(entry.removes) + len(entry.keeps),
@@ -72,6 +73,7 @@ def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
 
 def _row(figures: Mapping[str, Any]) -> list[str]:
     kind = f"undo of {figures['undoes']}" if figures["undoes"] else str(figures["kind"])
+    kind += f" by {figures['by']}" if figures["by"] else ""
     by = figures["taken_back_by"]
     state = "not finished" if figures["state"] == "committed" else f"taken back by {by}" if by else "applied"
     left = figures["notes_left"]

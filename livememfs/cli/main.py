@@ -31,7 +31,7 @@ COMMANDS = {
 }  # fmt: skip
 """The module of each command, which has a function of the command's name (`import_`: Python keeps the word)."""
 GROUPS = {
-    "space": "space", "backup": "backup", "memories": "memories", "index": "index", "token": "token",
+    "space": "space", "bank": "bank", "backup": "backup", "memories": "memories", "index": "index", "token": "token",
     "service": "mounting.service",
 }  # fmt: skip
 """Groups of commands, each the `app` of its module."""

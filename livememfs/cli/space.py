@@ -16,10 +16,14 @@ from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
 from livememfs.config import user_name
 from livememfs.errors import UsageError
+from livememfs.records import keys
+from livememfs.records.ledger import Entry
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta
 from livememfs.runs.digest.inputs import BY_DIGEST
+from livememfs.runs.edit import Replacement, edit
 from livememfs.spaces import making as spaces
+from livememfs.spaces.objects import public
 
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -44,7 +48,7 @@ def create(
         str | None,
         option(
             metavar="standard|journal|minimal|FILE",
-            help="Which files the bank has. Cannot be changed; without it the first consolidation uses the standard.",
+            help="Which files the bank has. Sealed; without it the first consolidation uses the standard.",
         ),
     ] = None,
     description: Annotated[str, option(metavar="TEXT", help="Its purpose.")] = "",
@@ -150,10 +154,35 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 
 @app.command()
 @command
-def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
-    """Print a space's rules."""
+def rules(
+    choice: Choice,
+    name: SpaceName,
+    replace: Annotated[
+        str | None,
+        option(metavar="standard|journal|minimal|FILE", help="Seal these rules instead; undo takes it back."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print a space's rules, or replace them."""
+    if replace is not None:
+        _replace_rules(choice, name, _rules_text(replace), as_json)
+        return
     text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
     output.answer({"space": name, "rules": text}, text.rstrip("\n"), as_json=as_json)
+
+
+def _replace_rules(choice: Choice, name: str, text: str, as_json: bool) -> None:
+    async def work(app: App) -> Entry | None:
+        data = await public(text, keys.rules_key(name), output.complain)
+        spaces.check_rules(name, data)
+        leases, host = app.consolidations.leases, app.settings.host_name
+        sealed = [Replacement(keys.RULES, data.decode())]
+        return await edit(app.replica, app.clock, leases, host, name, sealed, user_name())
+
+    entry = on_store(choice.quiet(), work, name)
+    run = entry.number if entry is not None else None
+    said = f"the rules of {name} are sealed: run {run}; `livememfs undo {name} {run}` takes it back"
+    output.answer({"space": name, "run": run}, said if run else "the rules are these already", as_json=as_json)
 
 
 @app.command()

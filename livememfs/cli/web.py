@@ -18,6 +18,8 @@ from livememfs.cli.mounting.ending import asked_to_end
 from livememfs.config import Settings
 
 DEFAULT = "127.0.0.1:8765"
+SHORTEST_KEY = 32
+"""Characters of a key that nobody guesses: guesses are not slowed down."""
 
 
 @command
@@ -54,5 +56,10 @@ async def _listen(settings: Settings, address: str, names: list[str], tools: str
 async def tell(app: App, url: str, *, pages: bool) -> None:
     """Print the address, and how to make a first token."""
     output.say(f"{url}/" if pages else f"{url}/mcp")
+    key = app.settings.admin_bootstrap_key
+    if key:
+        weak = f"; with fewer than {SHORTEST_KEY} characters it can be guessed" if len(key) < SHORTEST_KEY else ""
+        output.note(f"ADMIN_BOOTSTRAP_KEY is a token with all rights{weak}")
+        return
     if not any(token.state(app.clock.now()) == "active" for token in await app.tokens.list()):
         output.note("nobody has a token yet: `livememfs token create NAME --permissions read,write` makes one")

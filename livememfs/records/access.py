@@ -6,7 +6,7 @@ administrator of all spaces may do what concerns the whole bucket. Pure; any thr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from livememfs.errors import Forbidden, NotFound
@@ -23,11 +23,13 @@ class Access:
     :name:        of the token; empty for a caller who has the bucket itself
     :permissions: of the token
     :spaces:      of the token; empty: all spaces
+    :token:       the hash of the token; empty without one, and where two limit the caller
     """
 
     name: str
     permissions: frozenset[str]
     spaces: tuple[str, ...] = ()
+    token: str = field(default="", compare=False)
 
     def may(self, permission: Permission) -> bool:
         """Whether the caller has a permission, or a higher one that includes it."""

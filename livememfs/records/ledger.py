@@ -21,13 +21,13 @@ from livememfs.text.times import iso
 MOST_LINES = 1_000
 """The most outgoing lines that an entry lists; its metrics count all of them."""
 FORM = 1
-_OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on", "origins", "continues")
+_OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on", "origins", "continues", "by")
 """Fields that an entry has only if they are not empty. Versions that do not know such a field ignore it."""
 
 State = Literal["held", "committed", "applied"]
 STATES: tuple[State, ...] = ("held", "committed", "applied")
-Kind = Literal["consolidation", "undo", "digest"]
-CHANGES_BANK: Mapping[Kind, bool] = {"consolidation": True, "undo": True, "digest": False}
+Kind = Literal["consolidation", "undo", "digest", "edit"]
+CHANGES_BANK: Mapping[Kind, bool] = {"consolidation": True, "undo": True, "digest": False, "edit": True}
 """Each kind of run, and whether it changes the bank: an undo takes back only runs that do."""
 
 
@@ -102,7 +102,7 @@ class Entry:
 
     :number:     from 1, without gaps between runs that livememfs made
     :fence:      of the lease under which it was committed
-    :writes:     in the order in which they are made: bank, synthesis, `_meta.json`; of a digest the memories
+    :writes:     in the order in which they are made: bank or rules, synthesis, `_meta.json`; of a digest the memories
     :removes:    notes that are removed last; a note that the reply did not account for is not among them
     :keeps:      notes that a digest read and that stay
     :digested:   marks of the notes that digests read up to this one, the oldest first (see `digest_mark`)
@@ -110,6 +110,7 @@ class Entry:
     :outgoing:   lines that the run took out of the bank, the first `MOST_LINES`
     :held:       why a person had to accept it, one sentence each; empty: nobody had to
     :stood_on:   a digest of the bank that a held plan was made for (see `held.stood_on`)
+    :by:         who asked for an edit; empty for other kinds
     :backup:     stamp of the backup that was made before; empty when there was none
     :metrics:    the figures of the run as `.consolidate` shows them
     :origins:    the ids of the writes that a removed note comes from, separated by spaces, by the key of the note
@@ -139,6 +140,7 @@ class Entry:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     continues: Mapping[str, int] = field(default_factory=dict)
+    by: str = ""
     form: int = FORM
 
     @property

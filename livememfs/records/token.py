@@ -26,6 +26,7 @@ PREFIX = "lm_"
 SECRET_BYTES = 32
 HASH = "sha256:"
 LEAST_HASH = 8
+EMAIL = "email"
 """The fewest digits of a hash that can name a token."""
 MAX_NAME = 100
 MAX_SECRET = 512
@@ -109,7 +110,17 @@ class Token:
 
     def access(self) -> Access:
         """What its holder may do while it is active."""
-        return Access(self.name, frozenset(self.permissions) & frozenset(PERMISSIONS), self.spaces)
+        return Access(self.name, frozenset(self.permissions) & frozenset(PERMISSIONS), self.spaces, self.hash)
+
+    @property
+    def email(self) -> str:
+        """The address of its holder; empty when the record does not say."""
+        given = self.extra.get(EMAIL)
+        return given if isinstance(given, str) else ""
+
+    def with_email(self, email: str) -> Token:
+        """The token with an address, as Live Memory keeps it in the registry."""
+        return replace(self, extra={**self.extra, EMAIL: email})
 
     def is_meant(self, which: str) -> bool:
         """Whether `which` names this token: it is its name, its secret, its hash, or the beginning of its hash."""

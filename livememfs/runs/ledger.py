@@ -9,7 +9,7 @@ is kept under another name. Trio thread only.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -182,9 +182,11 @@ async def _keep_theirs(replica: Replica, entry: Entry, there: StoredObject, ours
 
 
 def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
-    """Their record with our run in it: an undo sets the figures back, another run is counted."""
+    """Their record with our run in it: an undo sets the figures back, an edit leaves them, another run is counted."""
     if entry.kind == "undo":
         return theirs.with_figures(ours, entry.number)
+    if entry.kind == "edit":
+        return replace(theirs, ledger=entry.number)
     last = max(filter(None, (theirs.last_consolidation, ours.last_consolidation)), default=entry.committed_at)
     return theirs.after_run(last, len(entry.removes), entry.number)
 

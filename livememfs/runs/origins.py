@@ -26,11 +26,12 @@ _FATES: dict[Fate, str] = {"dropped": "Dropped", "reworded": "Reworded", "moved"
 
 @dataclass(frozen=True)
 class Origin:
-    """One run that wrote a part, and the notes it came from."""
+    """One run that wrote a part, and the notes it came from; `by` is who wrote it in an edit."""
 
     run: int
     when: str
     notes: tuple[NoteEntry, ...]
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _origins(file: str, heading: tuple[str, ...], runs: Sequence[Entry]) -> Iter
         if parts:
             numbers = {number for part in parts for number in part.notes}
             notes = sorted((note for note in run.removes if note.number in numbers), key=lambda note: note.number)
-            yield Origin(run.number, iso(run.committed_at), tuple(notes))
+            yield Origin(run.number, iso(run.committed_at), tuple(notes), run.by)
 
 
 def origins_page(file: str, parts: Sequence[PartOrigins], unsourced: Sequence[Unsourced] = ()) -> str:
@@ -89,7 +90,8 @@ def _listed(runs: Sequence[Origin]) -> list[str]:
         return [NO_TRAIL]
     lines: list[str] = []
     for origin in runs:
-        lines.append(f"- run {origin.run}, {origin.when}{'' if origin.notes else ': no note is named'}")
+        source = f": written by {shown(origin.by)}" if origin.by else "" if origin.notes else ": no note is named"
+        lines.append(f"- run {origin.run}, {origin.when}{source}")
         lines += [f"  - {_note(note)}" for note in origin.notes]
     return lines
 

@@ -35,5 +35,5 @@ def taken_back(entries: Iterable[Entry]) -> dict[int, int]:
 
 
 def last_standing(entries: Iterable[Entry]) -> int | None:
-    """The last consolidation that stands: the run that an undo without a number takes back."""
-    return next((entry.number for entry in standing(entries) if entry.kind == "consolidation"), None)
+    """The last run that stands and is no undo: the one that an undo without a number takes back."""
+    return next((entry.number for entry in standing(entries) if entry.kind != "undo"), None)

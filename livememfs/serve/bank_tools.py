@@ -31,10 +31,10 @@ TOOLS = Toolset()
 async def bank_list(call: ToolCall, space_id: str) -> Answered:
     """The bank's files without their text."""
     files = [
-        {"filename": keys.parse(item.key).name, "size": item.size, "updated_at": _modified(item)}
+        {"filename": keys.parse(item.key).name, "size": item.size, "last_modified": _modified(item)}
         for item in await _bank(call, space_id)
     ]
-    return {"files": files}
+    return {"files": files, "file_count": len(files)}
 
 
 @TOOLS.add(
@@ -49,7 +49,8 @@ async def bank_read(call: ToolCall, space_id: str, filename: str, from_line: int
     """One file of the bank, or as much of it as fits; the rest begins at `next_line`."""
     info, text = await bank_file(call, space_id, filename)
     content, further = await aside(len(text), partial(_part, text, from_line, info.key))
-    return {"content": content, "updated_at": _modified(info), **further}
+    name = keys.parse(info.key).name
+    return {"filename": name, "content": content, "size": info.size, "updated_at": _modified(info), **further}
 
 
 def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
@@ -85,7 +86,8 @@ async def bank_read_all(call: ToolCall, space_id: str) -> Answered:
             texts[keys.parse(item.key).name] = decode_text(data, item.key)
 
     await for_each(items, read)
-    return await fitting(texts, Budget(MOST_TOKENS), "files")
+    size = sum(item.size for item in items)
+    return {**await fitting(texts, Budget(MOST_TOKENS), "files"), "total_size": size, "file_count": len(items)}
 
 
 async def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
@@ -96,7 +98,7 @@ async def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answe
 def _fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
     there = {name: text for name, text in sorted(texts.items()) if budget.takes(name, text)}
     left = [name for name in sorted(texts) if name not in there]
-    shown = [{"filename": name, "content": text} for name, text in there.items()]
+    shown = [{"filename": name, "content": text, "size": len(text.encode())} for name, text in there.items()]
     return {field: shown} | ({"left_out": left} if left else {})
 
 
@@ -128,15 +130,35 @@ def _modified(item: ObjectInfo) -> str:
 async def bank_consolidate(
     call: ToolCall, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
 ) -> Answered:
-    """Fold the notes into the bank; waits for a run that is under way already."""
+    """Fold the notes into the bank; waits for a run that is under way already.
+
+    A caller without `admin` takes only its own notes: another agent may still be at work on theirs.
+    """
+    if not call.access.may("admin"):
+        own = call.access.name
+        if agent not in ("", own):
+            call.access.require(space_id, "admin")
+        agent = own
     await spaces.require_space(call.replica, space_id)
+    return await consolidated(call, space_id, RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes))
+
+
+async def consolidated(call: ToolCall, space_id: str, options: RunOptions) -> Answered:
+    """One consolidation, to its end."""
     runs = call.context.consolidations
-    options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)
     ticket = runs.touch(space_id, options)
     outcome: dict[str, Any] = {}
     waiting = cast(AsyncGenerator[dict[str, Any]], runs.wait(space_id, ticket))
     async with aclosing(waiting) as outcomes:  # a client may go away meanwhile
         async for outcome in outcomes:
             await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
-    diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
-    return {**outcome, **({"diff": diff} if diff is not None else {})}
+    diff = runs.diff(space_id) if options.dry_run and outcome.get("state") == "ok" else None
+    return _told(outcome) | ({"diff": diff} if diff is not None else {})
+
+
+def _told(outcome: Mapping[str, Any]) -> Answered:
+    """How a run ended. `state` says it exactly; `status` only whether it failed, and then `message` says why."""
+    failed = outcome.get("state") in ("error", "held")
+    parts = ("reason", "what_to_do", "message") if failed else ("message", "reason")
+    message = "; ".join(filter(None, map(outcome.get, parts)))
+    return {**outcome, "status": "error" if failed else "ok", "message": message}

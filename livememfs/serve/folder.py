@@ -339,8 +339,8 @@ TOOL = McpTool(
     (
         SPACE,
         Parameter("command", one_of=COMMANDS, required=True),
-        *(Parameter(name, longest=LONGEST_PATH) for name in ("path", "old_path", "new_path")),
-        *(Parameter(name, longest=LARGEST) for name in ("file_text", "old_str", "new_str", "insert_text")),
+        *(Parameter(name, longest=LONGEST_PATH, blank=True) for name in ("path", "old_path", "new_path")),
+        *(Parameter(name, longest=LARGEST, blank=True) for name in ("file_text", "old_str", "new_str", "insert_text")),
         Parameter("insert_line", kind="integer"),
         Parameter("view_range", kind="integers", least=-1, items=2),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,8 @@ from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.serve import bank_tools, described
 from livememfs.serve.news import SECONDS, News, Still, named
 from livememfs.serve.prompts import PROMPTS
-from livememfs.serve.toolbox import McpTool, ToolCall, chosen
-from livememfs.serve.tools import TOOLS
+from livememfs.serve.toolbox import McpTool, ToolCall, callable_in, chosen, refusal, sentence
+from livememfs.serve.tools import BY_NAME, TOOLS
 from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD, RECORDED, fenced
 
@@ -46,7 +46,12 @@ log = structlog.get_logger("livememfs.serve")
 
 CALL_SECONDS = 120.0
 """Most seconds for a call, except for the tools in LONG."""
-LONG = frozenset({"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore"})
+LONG = frozenset(
+    {
+        *("bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore", "admin_gc_notes"),
+        *("bank_write", "bank_delete", "bank_repair", "space_update_rules"),  # they wait for a run that is at work
+    }
+)
 MOST_RESOURCES = 1_000
 LONGEST_FAULT = 500
 MOST_COMPLETIONS = 100
@@ -114,7 +119,8 @@ class McpServer:
     """The server of one bucket.
 
     `local` gives the access of callers without HTTP, `agent` is the writer's name if they give none. `space`: the
-    default space, and then the only one whose files are resources. `run` must run, or no changes are reported.
+    default space, and then the only one whose files are resources. `tools` is the set that is listed (see
+    `toolbox.chosen`). `run` must run, or no changes are reported. BadRequest for an unknown tool.
     """
 
     def __init__(
@@ -122,14 +128,15 @@ class McpServer:
         root: Root,
         tokens: Tokens,
         *,
-        tools: Sequence[McpTool] = TOOLS,
+        tools: str = "all",
         local: Still = _always,
         agent: str = "",
         space: str = "",
         timeout: float = 30.0,
     ) -> None:
         self._root, self._tokens = root, tokens
-        self._tools = {tool.name: tool for tool in tools}
+        self._offered = tools
+        chosen(TOOLS, tools)  # an unknown name should end the start, not the first request
         self._prompts = {prompt.name: prompt for prompt in PROMPTS}
         self._described: dict[str, types.Tool] = {}
         """Built once: some clients ask for the list every turn."""
@@ -199,32 +206,32 @@ class McpServer:
 
     # --- tools ------------------------------------------------------------------------------------------------
 
-    def _offered(self, context: Context) -> Mapping[str, McpTool]:
-        """The tools of this request; a client over HTTP may choose, as with `/mcp?tools=all`. BadRequest."""
-        wanted = context.request.query_params.get("tools", "") if context.request is not None else ""
-        return {tool.name: tool for tool in chosen(TOOLS, wanted)} if wanted else self._tools
+    def _set(self, context: Context) -> str:
+        """The set of tools for this request; a client over HTTP may choose, as with `/mcp?tools=all`."""
+        chosen_here = context.request.query_params.get("tools", "") if context.request is not None else ""
+        return chosen_here or self._offered
 
     async def _list_tools(self, context: Context, _: Paged) -> types.ListToolsResult:
         await self._wanted(context)
         try:
-            offered = self._offered(context)
+            offered = chosen(TOOLS, self._set(context))
         except LiveMemError as error:
-            raise MCPError(types.INVALID_PARAMS, _sentence(error)) from None
-        for tool in offered.values():
+            raise MCPError(types.INVALID_PARAMS, sentence(error)) from None
+        for tool in offered:
             if tool.name not in self._described:
                 self._described[tool.name] = described.tool(tool, self._space)
-        return types.ListToolsResult(tools=[self._described[name] for name in offered])
+        return types.ListToolsResult(tools=[self._described[tool.name] for tool in offered])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
         self._calls += 1
         try:
-            answer = {RECORDED: HEAD, **await self._answer(context, self._offered(context), name, arguments)}
+            known = {tool.name: tool for tool in callable_in(TOOLS, self._set(context))}
+            answer = await self._answer(context, known, name, arguments)
         except LiveMemError as error:
             self._failed += 1
-            return types.CallToolResult(content=[_text(_sentence(error))], is_error=True)
-        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        return types.CallToolResult(content=[_text(text)], structured_content=answer)
+            return _result(refusal(error, BY_NAME.get(name)), failed=True)
+        return _result({RECORDED: HEAD, **answer})
 
     async def _answer(
         self, context: Context, known: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]
@@ -252,7 +259,7 @@ class McpServer:
         try:
             answer = await self._answer(context, self._prompts, params.name, params.arguments or {})
         except LiveMemError as error:
-            raise MCPError(types.INVALID_PARAMS, _sentence(error)) from None
+            raise MCPError(types.INVALID_PARAMS, sentence(error)) from None
         message = types.PromptMessage(role="user", content=_text(answer["text"]))
         return types.GetPromptResult(description=self._prompts[params.name].purpose, messages=[message])
 
@@ -344,10 +351,10 @@ def _no_resource(context: Context, error: Exception) -> MCPError:
     return MCPError(code, str(error) or "no answer")
 
 
-def _sentence(error: LiveMemError) -> str:
-    """An error with its advice."""
-    advice = error.advice()
-    return f"{error}{f' ({advice})' if advice else ''}"
+def _result(answer: dict[str, Any], *, failed: bool = False) -> types.CallToolResult:
+    """An answer as JSON text and as structured content."""
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return types.CallToolResult(content=[_text(text)], structured_content=answer, is_error=failed)
 
 
 def _text(text: str) -> types.TextContent:

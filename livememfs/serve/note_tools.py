@@ -37,11 +37,12 @@ TOOLS = Toolset()
     Parameter("content", required=True, longest=LONGEST_TEXT),
     Parameter("category", one_of=CATEGORIES),
     Parameter("agent"),
-    Parameter("tags", kind="array"),
+    Parameter("tags", kind="texts"),
     returns={"filename": "string"},
     needs="write",
     effect="adds",
     core=True,
+    done="created",
 )
 async def live_note(
     call: ToolCall, space_id: str, content: str, category: str = "", agent: str = "", tags: Sequence[str] = ()
@@ -57,7 +58,10 @@ async def live_note(
         tags=tags,
         on_private=call.warn,
     )
-    return {"filename": key.rpartition("/")[2]}
+    data = (await call.replica.read(key)).data
+    note = Note.parse(data, path=key, name=key.rpartition("/")[2])
+    written = {"agent": note.agent, "category": note.category, "timestamp": iso(note.timestamp)}
+    return {"filename": key.rpartition("/")[2], **written, "size": len(data)}
 
 
 @TOOLS.add(
@@ -87,7 +91,8 @@ async def live_read(
         right = (not category or note.category == category) and (not agent or note.agent == agent)
         return right and (after is None or note.timestamp >= after)
 
-    return await newest(call, space_id, fits, limit, Budget(MOST_TOKENS), after=after, before=before)
+    every = not (category or agent or since)
+    return await newest(call, space_id, fits, limit, Budget(MOST_TOKENS), after=after, before=before, every=every)
 
 
 @TOOLS.add(
@@ -107,7 +112,7 @@ async def live_search(call: ToolCall, space_id: str, query: str, limit: int = 20
         text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
         return all(word in text for word in words)
 
-    return await newest(call, space_id, fits, limit, Budget(MOST_TOKENS))
+    return {"query": query, **await newest(call, space_id, fits, limit, Budget(MOST_TOKENS))}
 
 
 async def newest(
@@ -119,8 +124,11 @@ async def newest(
     *,
     after: datetime | None = None,
     before: str = "",
+    every: bool = False,
 ) -> Answered:
-    """`notes`, the newest notes that fit, newest first, and `more`: whether there may be more.
+    """`notes`, the newest notes that fit, newest first; `has_more`: whether there may be more; `total`: how many fit.
+
+    :every: all notes fit; otherwise `total` counts those that were found before there were enough
 
     Names sort by time, so reading starts with the newest and stops when there are enough.
     """
@@ -137,7 +145,8 @@ async def newest(
         size = sum(len(item.data) for item in stored.values())
         fitting += await aside(size, partial(_fitting, portion, prefix, stored, fits))
     size = sum(len(note.body) for _, note in fitting[:limit])
-    return await aside(size, partial(_within, fitting, limit, budget, more=looked < len(names)))
+    total = len(names) if every else len(fitting)
+    return await aside(size, partial(_within, fitting, limit, budget, total=total, more=looked < len(names)))
 
 
 def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:
@@ -161,14 +170,15 @@ def _fitting(
     return fitting
 
 
-def _within(fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool) -> Answered:
+def _within(fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, total: int, more: bool) -> Answered:
     """As many notes as there is room for."""
     shown: list[dict[str, Any]] = []
     for name, note in fitting[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return {"notes": shown, "more": more or len(fitting) > len(shown)}
+    more = more or len(fitting) > len(shown)
+    return {"notes": shown, "total": total, "has_more": more, "more": more}
 
 
 def _is_before(name: str, after: datetime | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from livememfs.errors import BadRequest, InvalidName, LiveMemError
+from livememfs.errors import AlreadyExists, BadRequest, InvalidName, LiveMemError, NotFound
 from livememfs.memories.parameters import Parameter, checked, schema
 from livememfs.records.access import EVERYTHING, Access, Permission
 
@@ -28,6 +28,7 @@ Effect = Literal["reads", "adds", "changes", "destroys"]
 JsonKind = Literal["string", "integer", "number", "boolean", "array", "object"]
 SPACE = Parameter("space_id", required=True)
 MAX_SPACE = 255
+DESCRIPTION = Parameter("description", longest=2_000)
 LONGEST_PATH = 1_000
 LONGEST_TEXT = 1 << 20
 """Most characters of a stored text: a note, a file."""
@@ -93,6 +94,8 @@ class McpTool:
     :about:   the parameter that names the space; empty if it concerns the bucket or finds its spaces itself
     :effect:  its effect on stored data; a repeated call that destroys has no further effect, one that changes may
     :core:    whether it belongs to the small set of tools
+    :done:    the status of an answer that gives none itself
+    :makes:   whether its space may be one that the caller does not see yet; the tool decides then
     """
 
     name: str
@@ -104,6 +107,8 @@ class McpTool:
     about: str = "space_id"
     effect: Effect = "reads"
     core: bool = False
+    done: str = "ok"
+    makes: bool = False
 
     def taken(self, space: str) -> tuple[Parameter, ...]:
         """Its parameters, without that for the space if there is a default `space`."""
@@ -123,14 +128,16 @@ class McpTool:
         the work.
         """
         given = dict(arguments)
-        if self.about and call.space and given.get(self.about) is None:
+        if self.about and call.space and not given.get(self.about):
             given = {**given, self.about: call.space}
         given = checked(self.name, self.parameters, given, path="", hidden=self.about if call.space else "")
         if self.about and self.about in given:
-            call.access.require(check_space(given[self.about]), self.needs)
+            space = check_space(given[self.about])
+            if not (self.makes and call.access.may(self.needs)):
+                call.access.require(space, self.needs)
         elif self.needs == "admin":
             call.access.require_admin()
-        answer = await self.work(call, **given)
+        answer = {"status": self.done, **await self.work(call, **given)}
         return {**answer, "warnings": call.warnings} if call.warnings else answer
 
 
@@ -146,14 +153,32 @@ class Toolset(list[McpTool]):
         about: str = "space_id",
         effect: Effect = "reads",
         core: bool = False,
+        done: str = "ok",
+        makes: bool = False,
     ) -> Callable[[WorkT], WorkT]:
         """Make a tool of a function, under its name; the arguments are those of `McpTool`."""
 
         def added(work: WorkT) -> WorkT:
-            self.append(McpTool(work.__name__, purpose, parameters, returns, work, needs, about, effect, core))
+            made = McpTool(work.__name__, purpose, parameters, returns, work, needs, about, effect, core, done, makes)
+            self.append(made)
             return work
 
         return added
+
+
+def refusal(error: LiveMemError, tool: McpTool | None) -> Answered:
+    """The answer for an error: `status`, and as `message` the error with its advice. Clients of Live Memory read no
+    other sign that a call failed. `tool`: None if there is no such tool.
+    """
+    taken = isinstance(error, AlreadyExists) and tool is not None and tool.effect == "adds"
+    status = "not_found" if isinstance(error, NotFound) else "already_exists" if taken else "error"
+    return {"status": status, "message": sentence(error)}
+
+
+def sentence(error: LiveMemError) -> str:
+    """An error with its advice, in a form that can be sent: without lone surrogates."""
+    advice = error.advice()
+    return f"{error}{f' ({advice})' if advice else ''}".encode("utf-8", "replace").decode()
 
 
 def check_space(name: str) -> str:
@@ -171,6 +196,13 @@ def check_path(text: str, what: str) -> str:
     if bad or len(text.encode("utf-8", "replace")) > LONGEST_PATH:
         raise BadRequest(path=what, detail=f"{text[:80]!a} is no path in it")
     return text
+
+
+def callable_in(tools: Sequence[McpTool], wanted: str) -> tuple[McpTool, ...]:
+    """The tools that may be called where a set is offered. `core` only shortens the list, which costs a model tokens;
+    programs call the others by name. Only a set of names shuts the others out. BadRequest.
+    """
+    return tuple(tools) if wanted in ("core", "all", "") else chosen(tools, wanted)
 
 
 def chosen(tools: Sequence[McpTool], wanted: str) -> tuple[McpTool, ...]:

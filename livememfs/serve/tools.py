@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools
-from livememfs.serve.bucket_tools import about_of
+from collections.abc import Mapping
+
+from livememfs.serve import (
+    bank_tools,
+    bucket_tools,
+    edit_tools,
+    folder,
+    note_tools,
+    recall_tools,
+    space_tools,
+    system_tools,
+    upkeep_tools,
+)
+from livememfs.serve.system_tools import about_of
 from livememfs.serve.toolbox import McpTool
 
 TOOLS: tuple[McpTool, ...] = (
@@ -12,6 +24,10 @@ TOOLS: tuple[McpTool, ...] = (
     *bank_tools.TOOLS,
     *recall_tools.TOOLS,
     folder.TOOL,
+    *edit_tools.TOOLS,
     *bucket_tools.TOOLS,
-    about_of(lambda: [tool.name for tool in TOOLS]),
+    *upkeep_tools.TOOLS,
+    *system_tools.TOOLS,
+    about_of(lambda: TOOLS),
 )
+BY_NAME: Mapping[str, McpTool] = {tool.name: tool for tool in TOOLS}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.records import keys
-from livememfs.records.metadata import META_BACKUP
+from livememfs.records.metadata import META_ABOUT, META_BACKUP
 from livememfs.store.base import ObjectInfo
 
 LATEST = "latest"
@@ -24,7 +24,7 @@ AUTOMATIC = "automatic"
 class Backup:
     """One backup; `bytes` in all its objects. `complete`: it can be restored; of a torn one nobody knows who wanted it.
 
-    `objects` counts everything below its prefix, sentinels too.
+    `objects` counts everything below its prefix, sentinels too; `about` is what the person wrote who asked for it.
     """
 
     space: str
@@ -33,6 +33,7 @@ class Backup:
     bytes: int
     automatic: bool
     complete: bool
+    about: str = ""
 
     @property
     def prefix(self) -> str:
@@ -69,7 +70,9 @@ async def objects_of_backups(replica: Replica, space: str | None) -> dict[tuple[
 
 def _backup(space: str, stamp: str, objects: list[ObjectInfo], marks: Mapping[str, str] | None) -> Backup:
     size = sum(item.size for item in objects)
-    return Backup(space, stamp, len(objects), size, is_automatic(marks or {}), complete=marks is not None)
+    of_it = marks or {}
+    about = of_it.get(META_ABOUT, "")
+    return Backup(space, stamp, len(objects), size, is_automatic(of_it), complete=marks is not None, about=about)
 
 
 def is_automatic(marks: Mapping[str, str]) -> bool:

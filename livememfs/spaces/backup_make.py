@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
+from urllib.parse import quote
 
 import structlog
 
@@ -19,25 +20,27 @@ from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import NotFound, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.metadata import META_BACKUP
+from livememfs.records.metadata import META_ABOUT, META_BACKUP
 from livememfs.spaces.backup_list import AUTOMATIC, Backup, content_of, prefix_of_all, record_of
 from livememfs.spaces.export import Progress
 from livememfs.spaces.objects import put_new, wait_for_notes
 from livememfs.store.base import ObjectInfo
 
 T = TypeVar("T")
+MOST_ABOUT = 1_000
+"""Most bytes of a line about a backup, percent-encoded, which is the longest form that a store sends."""
 
 log = structlog.get_logger("livememfs.spaces")
 
 
 async def create(
-    replica: Replica, clock: Clock, space: str, *, automatic: bool, progress: Progress | None = None
+    replica: Replica, clock: Clock, space: str, *, automatic: bool, progress: Progress | None = None, about: str = ""
 ) -> Backup:
-    """Copy a space's records, bank and notes, on the server. Raises NotFound, TimedOut.
+    """Copy a space's records, bank and notes, on the server. Raises NotFound, TimedOut. `about`: a line for people.
 
     Each object is whole; the set is what was listed, without what was removed meanwhile. A crash leaves a torn backup.
     """
-    backup, _ = await copy_aside(replica, clock, space, automatic=automatic, progress=progress)
+    backup, _ = await copy_aside(replica, clock, space, automatic=automatic, progress=progress, about=about)
     return backup
 
 
@@ -57,7 +60,7 @@ async def create_as_read(replica: Replica, clock: Clock, space: str, read: Mappi
 
 
 async def copy_aside(
-    replica: Replica, clock: Clock, space: str, *, automatic: bool, progress: Progress | None
+    replica: Replica, clock: Clock, space: str, *, automatic: bool, progress: Progress | None, about: str = ""
 ) -> tuple[Backup, list[ObjectInfo]]:
     """A backup, and the versions in the space that were listed for it."""
     record = await record_of(replica, space)
@@ -75,11 +78,20 @@ async def copy_aside(
 
     await each(sources, copy, progress)
     kept = dict(record.meta or {})
-    marked = {name: value for name, value in kept.items() if name != META_BACKUP}
+    marked = {name: value for name, value in kept.items() if name not in (META_BACKUP, META_ABOUT)}
     marked |= {META_BACKUP: AUTOMATIC} if automatic else {}
+    marked |= {META_ABOUT: line} if (line := _that_fits(about)) else {}
     last = await replica.copy(record.key, prefix + keys.META, meta=None if marked == kept else marked)
     log.info("backup_made", space=space, stamp=stamp, automatic=automatic)
-    return Backup(space, stamp, len(sizes) + 2, sum(sizes) + last.size, automatic, complete=True), sources
+    return Backup(space, stamp, len(sizes) + 2, sum(sizes) + last.size, automatic, complete=True, about=line), sources
+
+
+def _that_fits(about: str) -> str:
+    """As much of a line as user metadata has room for, whatever its characters: S3 takes 2 kB of all together."""
+    line = " ".join(about.split())
+    while len(quote(line)) > MOST_ABOUT:
+        line = line[:-1]
+    return line
 
 
 async def _claim(replica: Replica, clock: Clock, space: str) -> str:

@@ -33,12 +33,15 @@ class SpaceEntry:
 
 @dataclass(frozen=True)
 class SpaceInfo(SpaceEntry):
-    """A space and what it holds; sizes in bytes. `rules` and `synthesis` say whether these files are there."""
+    """A space and what it holds; sizes in bytes. `bank_names` are the bank's files; `rules` and `synthesis` say whether
+    these files are there.
+    """
 
     notes: int = 0
     note_bytes: int = 0
     bank_files: int = 0
     bank_bytes: int = 0
+    bank_names: tuple[str, ...] = ()
     rules: bool = False
     synthesis: bool = False
 
@@ -51,12 +54,14 @@ class SpaceSummary:
     :description: from its `_meta.json`, possibly empty
     :rules:       the rules' text, None when there are none
     :bank:        text by bank file name, in the order of names
+    :synthesis:   text of `_synthesis.md`, empty when there is none
     """
 
     name: str
     description: str = ""
     rules: str | None = None
     bank: dict[str, str] = field(default_factory=dict)
+    synthesis: str = ""
 
     def render(self) -> str:
         """All of it as one Markdown page."""
@@ -112,12 +117,19 @@ async def info(replica: Replica, space: str) -> SpaceInfo:
         meta=entry.meta,
         problem=entry.problem,
         notes=len(notes),
-        note_bytes=sum(notes),
+        note_bytes=sum(notes.values()),
         bank_files=len(bank),
-        bank_bytes=sum(bank),
+        bank_bytes=sum(bank.values()),
+        bank_names=tuple(bank),
         rules=keys.RULES in top.objects,
         synthesis=keys.SYNTHESIS in top.objects,
     )
+
+
+async def counts(replica: Replica, space: str) -> tuple[int, int]:
+    """How many notes and how many bank files a space has."""
+    notes = await _sizes(replica, keys.live_prefix(space), "note")
+    return len(notes), len(await _sizes(replica, keys.bank_prefix(space), "bank"))
 
 
 async def rules(replica: Replica, space: str) -> str:
@@ -149,7 +161,16 @@ async def summary(replica: Replica, space: str) -> SpaceSummary:
     objects = await replica.names.walk(keys.bank_prefix(space))
     await for_each([item for item in objects if keys.parse(item.key).kind == "bank"], read)
     description = entry.meta.description if entry.meta else ""
-    return SpaceSummary(space, description, sealed, dict(sorted(texts.items())))
+    synthesis = await _synthesis(replica, space)
+    return SpaceSummary(space, description, sealed, dict(sorted(texts.items())), synthesis)
+
+
+async def _synthesis(replica: Replica, space: str) -> str:
+    key = keys.synthesis_key(space)
+    try:
+        return decode_text((await replica.read(key, fresh=True)).data, key)
+    except ObjectMissing:
+        return ""
 
 
 async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
@@ -164,6 +185,11 @@ async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
         return SpaceEntry(name, None, f"{keys.META} cannot be read: {error}")
 
 
-async def _sizes(replica: Replica, prefix: str, kind: keys.Kind) -> list[int]:
+async def _sizes(replica: Replica, prefix: str, kind: keys.Kind) -> dict[str, int]:
+    """The sizes of the objects of a kind, by their names below the prefix."""
     items = await replica.names.walk(prefix)
-    return await aside(len(items) * A_NAME, lambda: [item.size for item in items if keys.parse(item.key).kind == kind])
+
+    def of_kind() -> dict[str, int]:
+        return {item.key[len(prefix) :]: item.size for item in items if keys.parse(item.key).kind == kind}
+
+    return await aside(len(items) * A_NAME, of_kind)

@@ -33,6 +33,7 @@ from livememfs.spaces.describe import (
     SpaceEntry,
     SpaceInfo,
     SpaceSummary,
+    counts,
     info,
     is_space,
     list_spaces,
@@ -61,6 +62,8 @@ __all__ = [
     "SpaceEntry",
     "SpaceInfo",
     "SpaceSummary",
+    "check_rules",
+    "counts",
     "create",
     "delete",
     "export",
@@ -109,7 +112,7 @@ async def create(
     public_as_it_is(name, "a space's name")
     data = None if rules is None else await public(rules, keys.rules_key(name), on_private)
     if data is not None:
-        _check_rules(name, data)
+        check_rules(name, data)
     key = keys.meta_key(name)
     description, owner = (public_name(text, key, on_private) for text in (description, owner))
     extra = {"distil": list(distil)} if distil else {}
@@ -140,17 +143,18 @@ def _accept(replica: Replica, objects: Mapping[str, bytes]) -> None:
 
 
 async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
-    """Write a space's rules; they cannot be changed after that.
+    """Write a space's rules; after that only an edit (`runs/edit`) changes them.
 
     Raises NotFound without the space, ReadOnly when it has rules, and NotText, TooLarge or BadRequest (nothing in it)
     for a text that cannot be rules.
     """
-    _check_rules(space, data)
+    check_rules(space, data)
     await require_space(replica, space)
     return await _put_rules(replica, space, data)
 
 
-def _check_rules(space: str, data: bytes) -> None:
+def check_rules(space: str, data: bytes) -> None:
+    """Refuse a text that cannot be rules. TooLarge, NotText, BadRequest."""
     path = keys.rules_key(space)
     if len(data) > MAX_RULES_BYTES:
         raise TooLarge(path=path, detail=f"{len(data)} bytes, and rules take {MAX_RULES_BYTES}")

@@ -9,8 +9,9 @@ Trio thread only.
 
 from __future__ import annotations
 
+import hmac
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -35,7 +36,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.names import check_space_name
-from livememfs.records.token import MAX_NAME, PREFIX, Registry, Token, hash_of, new_secret
+from livememfs.records.token import MAX_NAME, MAX_SECRET, PREFIX, Registry, State, Token, hash_of, new_secret
 from livememfs.spaces.lease import Leases
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.store.base import IfAbsent, IfMatch
@@ -50,6 +51,8 @@ USED_EVERY = 60.0
 CHANGE_SECONDS = 60.0
 PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+BOOTSTRAP = "bootstrap"
+"""The name of a caller with the bootstrap secret, who has no token."""
 LEASE = "_tokens"
 """The name of the lease; no space can have it."""
 
@@ -68,12 +71,16 @@ class TokensStatistics:
 
 
 class Tokens:
-    """The registry of one bucket. `run` writes when tokens were used; without it nothing does."""
+    """The registry of one bucket. `run` writes when tokens were used; without it nothing does.
 
-    def __init__(self, replica: Replica, clock: Clock, leases: Leases) -> None:
+    `bootstrap` is a secret with all rights beside the registry, for the time before the first token; empty: none.
+    """
+
+    def __init__(self, replica: Replica, clock: Clock, leases: Leases, bootstrap: str = "") -> None:
         self._replica = replica
         self._clock = clock
         self._leases = leases
+        self._bootstrap = hash_of(bootstrap) if bootstrap else ""
         self._changing = trio.Lock()
         self._reading = trio.Lock()
         self._known: Registry | None = None
@@ -87,6 +94,8 @@ class Tokens:
     async def access(self, secret: str) -> Access | None:
         """What the owner of a secret may do; None when it is not valid. StoreError when the registry cannot be read."""
         self._asked += 1
+        if self.is_bootstrap(hash_of(secret[:MAX_SECRET])):
+            return self._everything()
         token = (await self._registry()).find(secret)
         if token is None:
             token = (await self._registry(UNKNOWN)).find(secret)
@@ -96,8 +105,18 @@ class Tokens:
         """The same by the hash of a secret, to check a known token again. `stale`: seconds for which the copy of the
         registry counts while the bucket is away.
         """
+        if self.is_bootstrap(digest):
+            return self._everything()
         registry = await self._registry(stale=stale)
         return self._worth(next((token for token in registry.tokens if token.hash == digest), None))
+
+    def is_bootstrap(self, digest: str) -> bool:
+        """Whether this is the hash of the bootstrap secret."""
+        return bool(self._bootstrap) and hmac.compare_digest(digest, self._bootstrap)
+
+    def _everything(self) -> Access:
+        self._good += 1
+        return Access(BOOTSTRAP, frozenset(PERMISSIONS), (), self._bootstrap)
 
     def _worth(self, token: Token | None) -> Access | None:
         now = self._clock.now()
@@ -142,7 +161,13 @@ class Tokens:
     # --- changes ----------------------------------------------------------------------------------------------
 
     async def create(
-        self, name: str, permissions: Sequence[str], spaces: Sequence[str] = (), lasts: timedelta | None = None
+        self,
+        name: str,
+        permissions: Sequence[str],
+        spaces: Sequence[str] = (),
+        lasts: timedelta | None = None,
+        *,
+        email: str = "",
     ) -> tuple[str, Token]:
         """Make a token; returns its secret, which cannot be shown again, and its entry. BadRequest, AlreadyExists."""
         _check(name, permissions, spaces)
@@ -151,6 +176,7 @@ class Tokens:
             raise _bad(f"it would last {lasts}")
         secret = new_secret()
         token = Token(hash_of(secret), name, _ordered(permissions), tuple(spaces), now, _after(now, lasts))
+        token = token.with_email(email) if email else token
 
         def add(registry: Registry) -> tuple[Registry, None]:
             if any(other.name == name and other.state(now) == "active" for other in registry.tokens):
@@ -166,9 +192,14 @@ class Tokens:
         return (await self._read())[0].tokens
 
     async def update(
-        self, which: str, *, permissions: Sequence[str] | None = None, spaces: Sequence[str] | None = None
+        self,
+        which: str,
+        *,
+        permissions: Sequence[str] | None = None,
+        spaces: Sequence[str] | None = None,
+        email: str = "",
     ) -> Token:
-        """Change what a token allows; None: it stays as it is. NotFound, BadRequest."""
+        """Change what a token allows; None, or no address: it stays as it is. NotFound, BadRequest."""
         _check("token", permissions if permissions is not None else ("read",), spaces or ())
 
         def change(registry: Registry) -> tuple[Registry, Token]:
@@ -177,9 +208,20 @@ class Tokens:
                 token = replace(token, permissions=_ordered(permissions))
             if spaces is not None:
                 token = replace(token, spaces=tuple(spaces))
+            token = token.with_email(email) if email else token
             return registry.changed(token), token
 
         return await self._change(change)
+
+    async def give(self, digest: str, space: str) -> None:
+        """Let a token that is limited to spaces see one more. NotFound when it is gone."""
+
+        def give(registry: Registry) -> tuple[Registry, None]:
+            token = _the_one(registry, digest)
+            wider = token if not token.spaces else replace(token, spaces=(*token.spaces, space))
+            return registry.changed(wider), None
+
+        await self._change(give)
 
     async def revoke(self, which: str) -> Token:
         """Make a token invalid for good; it stays in the list. NotFound, BadRequest."""
@@ -205,11 +247,15 @@ class Tokens:
 
     async def purge(self, *, revoked: bool = False) -> Sequence[Token]:
         """Remove expired tokens, and with `revoked` revoked ones; returns those that were removed."""
+        states: tuple[State, ...] = ("expired", "revoked") if revoked else ("expired",)
+        return await self.purge_states(states)
+
+    async def purge_states(self, states: Collection[State], *, but: str = "") -> Sequence[Token]:
+        """Remove the tokens in these states, except the one with the hash `but`; returns those that were removed."""
         now = self._clock.now()
 
         def purge(registry: Registry) -> tuple[Registry, Sequence[Token]]:
-            states = ("expired", "revoked") if revoked else ("expired",)
-            gone = [token for token in registry.tokens if token.state(now) in states]
+            gone = [token for token in registry.tokens if token.state(now) in states and token.hash != but]
             return registry.without(gone), gone
 
         return await self._change(purge)

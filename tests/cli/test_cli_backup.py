@@ -27,7 +27,7 @@ def test_a_backup_is_made_and_listed(cli: Cli, project: str) -> None:
     assert made.code == 0
     [listed] = cli("backup", "list", "--json").json
     assert f"backup {listed['stamp']} of {project}: 3 objects" in made.out
-    assert set(listed) == {"space", "stamp", "objects", "bytes", "automatic", "complete"}
+    assert set(listed) == {"space", "stamp", "objects", "bytes", "automatic", "complete", "about"}
     assert (listed["automatic"], listed["complete"]) == (False, True)
     shown = cli("backup", "list", project).out
     assert "by hand" in shown

@@ -42,7 +42,7 @@ class Client:
         self.called.add(tool)
         result = await self.session.call_tool(tool, arguments)
         assert result.is_error, f"{tool}: {result.structured_content}"
-        return str(result.content)
+        return str(result.structured_content["message"])
 
 
 @asynccontextmanager
@@ -84,12 +84,14 @@ async def write(client: Client, space: str = SPACE) -> None:
 async def everything(client: Client, space: str = SPACE) -> None:
     """Every tool, in the order of a space's life."""
     call, refused = client.call, client.refused
-    assert (await call("system_health"))["status"] == "ok"
-    names = set((await call("system_about"))["tools"])
+    assert (await call("system_health"))["status"] == "healthy"
+    assert (await call("system_whoami"))["permissions"] == ["read", "write", "admin"]
+    names = {tool["name"] for tool in (await call("system_about"))["tools"]}
     await call("space_create", space_id=space, description="d", rules=RULES)
     assert space in [one["space_id"] for one in (await call("space_list"))["spaces"]]
     await call("live_note", space_id=space, content="We chose S3.", category="decision", tags=["store"])
     await call("live_note", space_id=space, content="Write the page.", category="todo")
+    assert (await call("space_update", space_id=space, owner="o"))["description"] == "d"
     assert (await call("live_read", space_id=space, limit=1))["more"]
     assert len((await call("live_search", space_id=space, query="s3"))["notes"]) == 1
     for tool, content, more in (
@@ -109,10 +111,16 @@ async def everything(client: Client, space: str = SPACE) -> None:
         "open.md",
     ]
     assert "We chose S3." in (await call("bank_read", space_id=space, filename="decisions.md"))["content"]
+    assert (await call("bank_write", space_id=space, filename="by-hand.md", content="# By hand\n"))[
+        "action"
+    ] == "created"
+    assert (await call("bank_delete", space_id=space, filename="by-hand.md"))["files_deleted"] == 1
+    assert (await call("bank_repair", space_id=space))["files_ok"] == 2
+    assert (await call("space_update_rules", space_id=space, rules=RULES))["rules_size"] == len(RULES.encode())
     assert len((await call("bank_read_all", space_id=space))["files"]) == 2
-    assert (await call("space_info", space_id=space))["bank"]["files"] == 2
+    assert (await call("space_info", space_id=space))["bank"]["files"] == ["decisions.md", "open.md"]
     assert "decisions.md" in (await call("space_rules", space_id=space))["rules"]
-    assert len((await call("space_summary", space_id=space))["bank"]) == 2
+    assert len((await call("space_summary", space_id=space))["bank_files"]) == 2
     assert (await call("search_memory", query="S3", project=space))["results"]
     await call("timeline", project=space)
     assert (await call("get_observations", project=space, ids=["ffffffff"]))["missing"] == ["ffffffff"]
@@ -133,8 +141,9 @@ async def everything(client: Client, space: str = SPACE) -> None:
     assert f"of-{space}" in [one["name"] for one in (await call("admin_list_tokens"))["tokens"]]
     await call("admin_update_token", token=made["hash"], permissions=["write"])
     await call("admin_revoke_token", token=made["hash"])
-    await call("admin_purge_tokens")
     await call("admin_delete_token", token=made["hash"])
+    await call("admin_purge_tokens")
+    await call("admin_gc_notes")
     assert client.called == names
 
 

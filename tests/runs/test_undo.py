@@ -13,7 +13,7 @@ import pytest
 import trio
 from consolidation_world import SPACE, World, answering, filing, result_of, run
 from trio.abc import Clock
-from undo_world import consolidate, picture, recovered, take_back
+from undo_world import consolidate, dies, picture, recovered, space_of, take_back, twin_of
 
 from livememfs.errors import LeaseLost, LiveMemError, NotFound, Unreachable
 from livememfs.records import keys
@@ -21,7 +21,7 @@ from livememfs.records.note import Note
 from livememfs.records.space import Meta
 from livememfs.spaces import backups
 from livememfs.testing.llm import Scripted, consolidation_reply
-from livememfs.testing.store import Fault, StoreRequest
+from livememfs.testing.store import Fault
 
 OLD = "# Progress\r\n\r\nthe parser, Grüße\r\n"
 META = keys.meta_key(SPACE)
@@ -376,34 +376,6 @@ async def test_a_note_of_a_later_run_whose_backup_is_gone_keeps_all_as_it_is(wor
 # --- crashes ------------------------------------------------------------------------------------------------------
 
 
-async def _twin(world: World) -> World:
-    """Another bucket with the same objects."""
-    twin = World()
-    for key in await world.everything():
-        found = await world.memory.get(key)
-        await twin.memory.put(key, found.data, meta=found.info.meta)
-    return twin
-
-
-def _dies(world: World, call: int, *, after: bool) -> Callable[[], bool]:
-    """From this request on nobody hears of the process again; `after`: the request itself is still carried out."""
-    asked = 0
-
-    def plan(_: StoreRequest, __: int) -> Fault | None:
-        nonlocal asked
-        asked += 1
-        if asked < call:
-            return None
-        return Fault(after=Unreachable("dead")) if after and asked == call else Fault(before=Unreachable("dead"))
-
-    world.store.plan = plan
-    return lambda: asked >= call
-
-
-async def _space(world: World) -> dict[str, bytes]:
-    return {key: data for key, data in (await world.bucket()).items() if key.startswith(f"{SPACE}/")}
-
-
 @pytest.mark.parametrize("kind", ["a run", "an undo"])
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 async def test_a_crash_at_any_request_leaves_all_of_it_or_nothing(
@@ -421,16 +393,16 @@ async def test_a_crash_at_any_request_leaves_all_of_it_or_nothing(
     if kind == "an undo":
         number = (await take_back(origin)).number
     await origin.note("since")
-    before = await _space(origin)
-    whole = await _twin(origin)
+    before = await space_of(origin)
+    whole = await twin_of(origin)
     await take_back(whole, number)
-    done = await _space(whole)
+    done = await space_of(whole)
     assert before != done
     seen = set()
 
     for call in itertools.count(1):
-        world = await _twin(origin)
-        died = _dies(world, call, after=after)
+        world = await twin_of(origin)
+        died = dies(world, call, after=after)
         with suppress(LiveMemError):
             await take_back(world, number)
         if not died():
@@ -438,7 +410,7 @@ async def test_a_crash_at_any_request_leaves_all_of_it_or_nothing(
         world.store.plan = None
         await recovered(world)
 
-        left = await _space(world)
+        left = await space_of(world)
         assert left in (before, done), f"request {call}"
         seen.add(left == done)
 

@@ -23,7 +23,7 @@ REVISIONS = ("legacy", "2026-07-28")
 PATIENCE = 20.0
 ACCEPT = {"accept": "application/json, text/event-stream"}
 VALUES: dict[str, Any] = {
-    "string": "x", "integer": 1, "number": 1, "boolean": True, "array": ["x"], "integers": [1],
+    "string": "x", "integer": 1, "number": 1, "boolean": True, "array": ["x"], "texts": ["x"], "integers": [1],
 }  # fmt: skip
 """A value of each kind of parameter."""
 
@@ -48,10 +48,13 @@ class Client:
         return result.structured_content
 
     async def refused(self, name: str, /, **arguments: Any) -> str:
-        """What a tool says that must refuse."""
+        """What a tool says that must refuse. Programs find it in the answer, models by `is_error`."""
         result = await self.raw(name, **arguments)
         assert result.is_error, result.structured_content
-        return str(result.content[0].text)  # type: ignore[union-attr]  # as above
+        answer = json.loads(result.content[0].text)  # type: ignore[union-attr]  # as above
+        assert answer == result.structured_content
+        assert answer["status"] in ("error", "not_found", "already_exists")
+        return str(answer["message"])
 
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]

@@ -14,8 +14,6 @@ from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.serve.mcp import McpServer
-from livememfs.serve.toolbox import chosen
-from livememfs.serve.tools import TOOLS
 from livememfs.spaces import making as spaces
 
 
@@ -50,7 +48,7 @@ def open_client(app: App, revision: str) -> OpenClient:
         async def still() -> Access:
             return access
 
-        server = McpServer(app.tree, app.tokens, tools=chosen(TOOLS, tools), local=still, space=space)
+        server = McpServer(app.tree, app.tokens, tools=tools, local=still, space=space)
         async with mcp.Client(server.sdk, mode=revision) as session:
             yield Client(session)
 

@@ -43,7 +43,7 @@ async def test_files_that_there_is_no_room_for_are_named(open_client: OpenClient
         whole = await client.call("bank_read_all", space_id=SPACE)
         summary = await client.call("space_summary", space_id=SPACE)
 
-    for answer, shown in ((whole, whole["files"]), (summary, summary["bank"])):
+    for answer, shown in ((whole, whole["files"]), (summary, summary["bank_files"])):
         assert cost(answer) < MOST_TOKENS * FRAME
         assert shown
         assert {file["filename"]: file["content"] for file in shown}.items() <= large_bank.items()

@@ -17,7 +17,7 @@ from livememfs.app import App
 from livememfs.app.visitor import meeting
 from livememfs.cli.mounting.daemon import _speak
 from livememfs.errors import MountError
-from livememfs.records.access import EVERYTHING, NOTHING, Access
+from livememfs.records.access import EVERYTHING, NOTHING, PERMISSIONS, Access
 from livememfs.serve import sock
 from livememfs.spaces import gate
 from livememfs.spaces import making as spaces
@@ -82,6 +82,15 @@ async def test_a_token_limits_the_connection_that_brings_it_and_no_other(app: Ap
         assert "beta" in await agent.call("space_list")
 
 
+async def test_a_limited_agent_of_a_mount_gains_the_space_it_makes(app: App, visit: Visit) -> None:
+    secret, _ = await app.tokens.create("writer", WRITE, [SPACE])
+    async with visit(secret) as agent:
+        made = json.loads(await agent.call("space_create", space_id="gamma", description="d"))
+        assert (made["status"], made["token_auto_updated"]) == ("created", True)
+        assert json.loads(await agent.call("space_create", space_id="beta"))["status"] == "already_exists"
+    assert await app.tokens.access(secret) == Access("writer", frozenset(PERMISSIONS[:2]), (SPACE, "gamma"))
+
+
 async def test_what_a_token_is_not_for_is_refused_before_anything_is_served(app: App, visit: Visit) -> None:
     secret, _ = await app.tokens.create("reader", READ, [SPACE])
     with pytest.raises(MountError, match="there is no beta"):
@@ -130,5 +139,11 @@ def test_where_two_tokens_meet_the_smaller_of_each_counts() -> None:
     assert meeting(access("m", "read", "x"), EVERYTHING) == access("m", "read", "x")
     assert meeting(access("m", "read", "x", "y"), access("a", "admin", "y", "z")) == access("a", "read", "y")
     assert meeting(access("m", "admin", "x"), access("a", "admin", "z")) == NOTHING
+    own = Access("a", frozenset(["write"]), ("x",), "its hash")
+    assert [meeting(EVERYTHING, own).token, meeting(own, EVERYTHING).token, meeting(own, own).token] == [
+        "its hash",
+        "its hash",
+        "",
+    ]
     assert not meeting(NOTHING, access("a", "admin")).may("read")
     assert not meeting(access("m", "admin"), NOTHING).may("read")

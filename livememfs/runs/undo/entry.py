@@ -33,6 +33,7 @@ R = TypeVar("R")
 Objects = Mapping[str, ObjectInfo]
 """Objects by their names relative to a space."""
 
+_KINDS: tuple[keys.Kind, ...] = ("synthesis", "note", "bank")
 _LIVE, _BANK = f"{keys.LIVE}/", f"{keys.BANK}/"
 
 
@@ -70,6 +71,9 @@ class TakeBack:
     def __init__(self, replica: Replica, space: str, since: Sequence[Entry]) -> None:
         self._replica, self._space = replica, space
         self._since = [run for run in since if run.changes_bank]
+        # Rules that nobody changed stay: a consolidation may have sealed the default ones after its backup.
+        rules = any(write.key == keys.RULES for run in self._since for write in run.writes)
+        self._kinds = (*_KINDS, *(("rules",) if rules else ()))
         others = (run for run in since if not run.changes_bank)
         self._stay_away = {note.key.removeprefix(f"{space}/") for run in others for note in run.removes}
         self._backups: dict[str, Backup] = {}
@@ -100,8 +104,13 @@ class TakeBack:
         if backup is None or not backup.complete:
             return None
         if stamp not in self._held:
-            self._held[stamp] = _named(await self._replica.names.walk(backup.prefix), backup.prefix, self._space)
+            self._held[stamp] = self._named(await self._replica.names.walk(backup.prefix), backup.prefix)
         return self._held[stamp]
+
+    def _named(self, infos: Iterable[ObjectInfo], prefix: str) -> dict[str, ObjectInfo]:
+        """The objects that an undo brings back or removes, by their names in the space."""
+        named = {info.key[len(prefix) :]: info for info in infos}
+        return {name: info for name, info in named.items() if keys.parse(f"{self._space}/{name}").kind in self._kinds}
 
     # --- all objects ----------------------------------------------------------------------------------------
 
@@ -109,7 +118,7 @@ class TakeBack:
         """All that the undo does, by what is in the space now. PreconditionFailed when that changes meanwhile."""
         base = await self._objects_of(self._since[0].backup)
         assert base is not None  # `find_backups` came first
-        now = _named(await content_of(self._replica, self._space), f"{self._space}/", self._space)
+        now = self._named(await content_of(self._replica, self._space), f"{self._space}/")
         trails = self._trails()
         back = await self._coming_back(base, now, trails)
         removes = await self._going(base, now, trails)
@@ -197,13 +206,6 @@ class TakeBack:
             return None
         digest, when = sha256(data).hexdigest(), iso(note.timestamp)
         return NoteEntry(info.key, info.etag, digest, note.agent, when, first_line(note))
-
-
-def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:
-    """The synthesis, notes and bank files among objects, by their names in the space."""
-    named = {info.key[len(prefix) :]: info for info in infos}
-    kinds = ("synthesis", "note", "bank")
-    return {name: info for name, info in named.items() if keys.parse(f"{space}/{name}").kind in kinds}
 
 
 def _place(write: Write) -> tuple[int, str]:

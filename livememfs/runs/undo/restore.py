@@ -27,7 +27,7 @@ from livememfs.errors import (
     PreconditionFailed,
 )
 from livememfs.records import keys
-from livememfs.records.metadata import META_BACKUP, META_MADE, META_OP, META_SHA256
+from livememfs.records.metadata import META_ABOUT, META_BACKUP, META_MADE, META_OP, META_SHA256
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
 from livememfs.runs.apply import finish_open
@@ -43,7 +43,7 @@ log = structlog.get_logger("livememfs.spaces")
 
 TRIES = 10
 """Attempts to write an object that others keep changing."""
-OF_ONE_VERSION = frozenset({META_BACKUP, META_OP, META_MADE, META_SHA256})
+OF_ONE_VERSION = frozenset({META_ABOUT, META_BACKUP, META_OP, META_MADE, META_SHA256})
 """User metadata that belongs to one version of an object: a restored one does not inherit it."""
 
 

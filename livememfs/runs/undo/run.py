@@ -47,10 +47,10 @@ async def undo(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Entry:
-    """Make bank, synthesis and notes as they were before run `number`, to the byte. Returns the new run.
+    """Make bank, synthesis, notes and rules as they were before run `number`, to the byte. Returns the new run.
 
     :host:   this machine's name, for the ledger
-    :number: None: the last consolidation that no later undo has taken back, so a second undo goes one run further
+    :number: None: the last run that no later undo has taken back, so a second undo goes one run further
              back. The number of an undo: its effect is taken back
     :report: called with each phase: waiting, backing up, writing, removing
 

@@ -39,7 +39,8 @@ from livememfs.text.times import iso
 log = structlog.get_logger("livememfs.runs")
 
 Kind = Literal[
-    "unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors", "trace", "told"
+    "unreadable", "no-note", "litter", "passed-over", "old",
+    "torn-backup", "lease", "beacon", "vectors", "trace", "told",
 ]  # fmt: skip
 
 OLDER_THAN = timedelta(days=30)
@@ -53,7 +54,7 @@ _UNUSED = "another model has been in use since, and this one's can be computed a
 _SILENT = "its host has announced nothing since"
 _TOLD = "the session was told nothing since"
 _TRACED = "the note was removed so long ago that nobody can be about to store it again"
-_IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over"})
+_IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over", "old"})
 
 
 @dataclass(frozen=True)

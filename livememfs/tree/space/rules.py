@@ -16,7 +16,7 @@ from livememfs.tree.context import Context
 from livememfs.tree.node import Directory
 from livememfs.tree.objectfile import ObjectFile
 
-SEALED = "rules are sealed once written; make another space for other rules"
+SEALED = "rules are sealed once written; livememfs space rules SPACE --replace FILE seals others"
 
 
 class RulesFile(ObjectFile):
