@@ -302,6 +302,7 @@ class FuseOperations(pyfuse3.Operations):
             # Otherwise the kernel would cut these bytes at the size of the version that it remembers.
             await _invalidate_attrs(node.ino)
             self._inodes.tell(node.ino, None)
+            node.shown(handle.version)
         keep = not handle.direct and self._inodes.keeps_pages(node.ino, handle.version)
         return FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
 
@@ -354,6 +355,8 @@ class FuseOperations(pyfuse3.Operations):
             if not pyfuse3.readdir_reply(token, name, entry, position):
                 break
             held.lookups += 1
+            if held.node is not None:
+                held.node.shown(held.told)
 
     @handler(Needs.NOTHING)
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
@@ -392,6 +395,7 @@ class FuseOperations(pyfuse3.Operations):
         """The attributes for an answer. The version that the kernel may cache is noted."""
         ino = self._inodes.number(node)
         self._inodes.tell(ino, None if attrs.volatile else attrs.version)
+        node.shown(attrs.version)
         return translate.entry(ino, self.root.owned(node, attrs), self._ids, steady=node.steady())
 
     async def _reveal(self, node: Node) -> EntryAttributes:

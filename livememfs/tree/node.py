@@ -183,6 +183,9 @@ class Node:
         """What a listing may show without a request; None when `attrs` is cheap or must be asked."""
         return None
 
+    def shown(self, version: int | None) -> None:
+        """The kernel is given the attributes of this version now."""
+
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Apply `change`, or refuse it whole."""
         raise self.refuse("changing attributes")

@@ -64,7 +64,7 @@ class StoredDirectory(ReadOnlyDirectory):
         return sorted(nodes.items())
 
     def _node(self, name: str, info: ObjectInfo | None) -> Node:
-        """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""
+        """A folder when `info` is None."""
         known = self._children.get(name)
         if info is None:
             if not isinstance(known, StoredDirectory):
