@@ -256,11 +256,11 @@ class Names:
             if self._journal.ops.newest(prefix + name) is None:
                 self._catalog.heard((info,))
             if announce and (old is None or old.etag != info.etag):
-                self._changes.publish(Change(prefix + name, "put", info.etag, "remote"))
+                self._changes.publish(Change(prefix + name, "put", info.etag, "remote", new=old is None))
         if before is not None:
             for folder in before.folders ^ level.folders:
                 kind: Literal["put", "delete"] = "put" if folder in level.folders else "delete"
-                self._changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote"))
+                self._changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote", new=kind == "put"))
         for name in known.keys() - level.objects.keys():
             self._catalog.gone(prefix + name)
             self._forget(prefix + name)
@@ -412,7 +412,7 @@ class Names:
         self._tell_folders(self._show(info.key, info), "put")
         looked_at = old is not None or self.levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
-            self._changes.publish(Change(info.key, "put", info.etag, "remote"))
+            self._changes.publish(Change(info.key, "put", info.etag, "remote", new=old is None))
         return info
 
     def lost(self, key: str) -> None:
@@ -430,7 +430,7 @@ class Names:
     def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
         """Folders are told like objects, with a key that ends in a slash."""
         for prefix in prefixes:
-            self._changes.publish(Change(prefix, kind, "", "remote"))
+            self._changes.publish(Change(prefix, kind, "", "remote", new=kind == "put"))
 
     def _show(self, key: str, info: ObjectInfo | None) -> list[str]:
         """Show one object, or its absence, in the levels that are known; the folders that came or went with it."""
@@ -456,12 +456,12 @@ class Names:
         else:
             self._catalog.heard((info,))
         op = self._journal.ops.newest(key)
-        shown = info if op is None else op.info()
+        shown, new = info if op is None else op.info(), self.levels.lacks(key)
         folders = self.ours(key, shown)
         if origin == "remote":
             self._tell_folders(folders, "delete" if shown is None else "put")
         kind: Literal["put", "delete"] = "delete" if shown is None else "put"
-        self._changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
+        self._changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin, new=new))
 
     async def undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
         """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""

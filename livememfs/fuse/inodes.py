@@ -137,6 +137,10 @@ class Inodes:
         """The kernel has been told of this node once more."""
         self.hold(node).lookups += 1
 
+    def count_again(self, ino: int) -> None:
+        """The same by a number that the kernel knows."""
+        self._held[ino].lookups += 1
+
     def drop_uncounted(self, node: Node) -> None:
         """Drop a node that the kernel was not told of after all."""
         held = self._held.get(node.ino)

@@ -39,6 +39,16 @@ def mount_points(table: Path = MOUNTINFO) -> list[str]:
     return points
 
 
+def mount_ids(point: str, table: Path = MOUNTINFO) -> list[str]:
+    """The kernel's ids of the livememfs mounts on one mount point, the one that is seen last."""
+    ids = []
+    for line in table.read_text(errors="surrogateescape").split("\n"):
+        before, _, after = line.partition(" - ")
+        if after.split(" ", 1)[0] == KERNEL_TYPE and _unescape(before.split(" ")[4]) == point:
+            ids.append(before.split(" ")[0])
+    return ids
+
+
 def _unescape(text: str) -> str:
     """A path from the kernel's table, where blanks and backslashes are octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

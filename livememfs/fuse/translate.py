@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from copy import copy
 
 import pyfuse3
 
@@ -73,6 +74,13 @@ def file_entry(ino: int, size: int, known: Stat, ids: Ids, *, steady: bool) -> p
     result.st_blksize = BLOCK_SIZE
     result.st_blocks = -(-size // _DISK_BLOCK)
     _set_times(result, known.mtime_ns or 0, known.atime_ns, known.ctime_ns)
+    return result
+
+
+def unkept(entry: pyfuse3.EntryAttributes) -> pyfuse3.EntryAttributes:
+    """The same for a name that the kernel must not keep; a listing goes on using the other one."""
+    result = copy(entry)
+    result.entry_timeout = 0.0
     return result
 
 

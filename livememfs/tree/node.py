@@ -259,6 +259,10 @@ class Directory(Node):
         """The node under `name` if somebody has looked at it and it is still held; asks nobody."""
         return None
 
+    def lose(self, name: str) -> bool:
+        """Another host has removed a name: whoever holds its node keeps what it was. False: it is needed here."""
+        return True
+
     def has(self, name: str, node: Node) -> bool:
         """Whether a name that `entries` gave with this node still leads to it, as far as is known; asks nobody."""
         return True

@@ -7,11 +7,11 @@ version's bytes. Trio thread only; sync bodies are critical sections.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -306,6 +306,17 @@ class ObjectFile(File):
 def node_of(known: AnyFile | None, info: ObjectInfo, make: Callable[[], AnyFile]) -> AnyFile:
     """The node for this version: the known one, which keeps its inode, or a new one when that has lost its name."""
     return known if known is not None and known.accepts(info) else make()
+
+
+def lose(known: MutableMapping[str, Any], name: str) -> bool:
+    """See Directory.lose, for the nodes that a directory knows."""
+    node = known.get(name)
+    if isinstance(node, ObjectFile):
+        if node.busy:
+            return False
+        node.orphaned = True
+    known.pop(name, None)
+    return True
 
 
 class ObjectHandle(Handle):

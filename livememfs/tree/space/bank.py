@@ -15,7 +15,7 @@ from livememfs.store.base import ObjectInfo
 from livememfs.tree.computed import ReadOnlyDirectory
 from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node, check_name
-from livememfs.tree.objectfile import ObjectFile, node_of
+from livememfs.tree.objectfile import ObjectFile, lose, node_of
 
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
 
@@ -56,6 +56,15 @@ class StoredDirectory(ReadOnlyDirectory):
 
     def met(self, name: str) -> Node | None:
         return self._children.get(name)
+
+    def appear(self, name: str) -> Node | None:
+        level = self.context.replica.names.levels.get(self.prefix)
+        if level is None or name not in level or not _shown(name):
+            return self.met(name)
+        return self._node(name, None if name in level.folders else level.objects[name])
+
+    def lose(self, name: str) -> bool:
+        return lose(self._children, name)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)

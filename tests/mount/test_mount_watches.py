@@ -1,0 +1,100 @@
+"""Who watches by inotify hears what other hosts do: of files and in directories, within 3 s, none missed."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cloud import Bucket
+from inotify import ALL, CLOSE_WRITE, CREATE, DELETE, DELETE_SELF, IS_DIRECTORY, MODIFY, Watch
+from machine import LONG, SPACE, Mount, StartMount
+
+HEARD_WITHIN = 3.0
+NOISE = 4.0
+"""What a busy machine may add to a promise before a test calls it broken."""
+ROUNDS = 100 if LONG else 1
+
+
+@pytest.fixture(params=["s3", "folder"])
+def pair(
+    request: pytest.FixtureRequest, start_mount: StartMount, bucket: Bucket, tmp_path: Path
+) -> tuple[Mount, Mount]:
+    """Two mounts of one bucket with one space: this machine's and another one's."""
+    env = bucket.environment() if request.param == "s3" else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
+    here = start_mount(env, name="here")
+    there = start_mount({**env, "LIVEMEMFS_HOST": "there"}, name="there")
+    (there / SPACE).mkdir()
+    await_(lambda: (here / SPACE / "live").exists())
+    return here, there
+
+
+def await_(condition: Callable[[], bool], seconds: float = HEARD_WITHIN + NOISE) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+def test_what_another_host_does_is_heard_by_watches_on_the_file_and_on_its_directory(pair: tuple[Mount, Mount]) -> None:
+    """In each round a file and a directory are made; the file is changed twice, while somebody has it open; both go."""
+    here, there = pair
+    mine, theirs = here / SPACE / "work", there / SPACE / "work"
+    theirs.mkdir()
+    await_(mine.exists)
+    delays: dict[str, list[float]] = {"made": [], "changed": [], "removed": []}
+    with Watch(mine, ALL) as folder:
+        for number in range(ROUNDS):
+            delays["made"] += made(theirs, f"f{number}", f"d{number}", folder)
+            delays["changed"] += changed(mine / f"f{number}", theirs / f"f{number}", folder)
+            delays["removed"] += removed(mine, theirs, f"f{number}", f"d{number}", folder)
+    tell(delays)
+
+
+def made(theirs: Path, file: str, directory: str, folder: Watch) -> list[float]:
+    (theirs / file).write_text("one\n")
+    (theirs / directory).mkdir()
+    return folder.expect(
+        {(CREATE, file), (CLOSE_WRITE, file), (CREATE | IS_DIRECTORY, directory)}, HEARD_WITHIN + NOISE
+    )
+
+
+def changed(mine: Path, theirs: Path, folder: Watch) -> list[float]:
+    """A descriptor and the inode stay, and what was read goes on as `tail -f` would have it."""
+    delays = []
+    with Watch(mine, ALL) as file, mine.open() as held:
+        number = mine.stat().st_ino
+        assert held.read() == "one\n"
+        for text in ("two\n", "three\n"):
+            with theirs.open("a") as writer:
+                writer.write(text)
+            delays += file.expect({(MODIFY, "")}, HEARD_WITHIN + NOISE)
+            folder.expect({(MODIFY, mine.name), (CLOSE_WRITE, mine.name)}, NOISE)
+            assert held.read() == text
+            assert mine.stat().st_ino == os.fstat(held.fileno()).st_ino == number
+    return delays
+
+
+def removed(mine: Path, theirs: Path, file: str, directory: str, folder: Watch) -> list[float]:
+    with Watch(mine / file, ALL) as one, Watch(mine / directory, ALL) as other:
+        (theirs / file).unlink()
+        (theirs / directory).rmdir()
+        delays = one.expect({(DELETE_SELF, "")}, HEARD_WITHIN + NOISE)
+        delays += other.expect({(DELETE_SELF, "")}, NOISE)
+        folder.expect({(DELETE, file), (DELETE | IS_DIRECTORY, directory)}, NOISE)
+    assert not (mine / file).exists()
+    assert not (mine / directory).exists()
+    return delays
+
+
+def tell(delays: dict[str, list[float]]) -> None:
+    for what, found in delays.items():
+        ordered = sorted(found)
+        late = ordered[int(len(ordered) * 0.95)]
+        print(
+            f"{what}: {len(found)} heard, min {ordered[0]:.2f}, median {statistics.median(ordered):.2f},"
+            f" p95 {late:.2f}, max {ordered[-1]:.2f} s"
+        )
