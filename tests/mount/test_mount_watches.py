@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import statistics
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,12 +49,23 @@ def test_what_another_host_does_is_heard_by_watches_on_the_file_and_on_its_direc
     theirs.mkdir()
     await_(mine.exists)
     delays: dict[str, list[float]] = {"made": [], "changed": [], "removed": []}
-    with Watch(mine, ALL) as folder:
+    with Watch(mine, ALL) as folder, looking_at(mine):
         for number in range(ROUNDS):
             delays["made"] += made(theirs, f"f{number}", f"d{number}", folder)
             delays["changed"] += changed(mine / f"f{number}", theirs / f"f{number}", folder)
             delays["removed"] += removed(mine, theirs, f"f{number}", f"d{number}", folder)
     tell(delays)
+
+
+@contextmanager
+def looking_at(folder: Path) -> Iterator[None]:
+    """Somebody lists a directory again and again, and so often knows a name before it is announced."""
+    command = 'while ls -l "$0" > /dev/null; do sleep 0.1; done'
+    with subprocess.Popen(["sh", "-c", command, str(folder)]) as looker:
+        try:
+            yield
+        finally:
+            looker.terminate()
 
 
 def made(theirs: Path, file: str, directory: str, folder: Watch) -> list[float]:
@@ -98,3 +112,24 @@ def tell(delays: dict[str, list[float]]) -> None:
             f"{what}: {len(found)} heard, min {ordered[0]:.2f}, median {statistics.median(ordered):.2f},"
             f" p95 {late:.2f}, max {ordered[-1]:.2f} s"
         )
+
+
+@pytest.mark.parametrize("how", ["--follow=name", "--follow=descriptor"])
+def test_tail_goes_on_when_another_host_appends_to_a_file_and_to_a_note(pair: tuple[Mount, Mount], how: str) -> None:
+    here, there = pair
+    (there / SPACE / "log").write_text("begin\n")
+    (there / SPACE / "live/todo.md").write_text("begin\n")
+    await_(lambda: (here / SPACE / "log").exists() and len(os.listdir(here / SPACE / "live")) == 1)
+    [note] = os.listdir(here / SPACE / "live")
+    for path in ("log", f"live/{note}"):
+        with subprocess.Popen(["tail", "-n", "1", how, here / SPACE / path], stdout=subprocess.PIPE, text=True) as tail:
+            assert tail.stdout is not None
+            try:
+                assert tail.stdout.readline() == "begin\n"
+                for line in ("one\n", "two\n"):
+                    with (there / SPACE / path).open("a") as file:
+                        file.write(line)
+                    assert select.select([tail.stdout], [], [], HEARD_WITHIN + NOISE)[0], f"{path}: nothing came"
+                    assert tail.stdout.readline() == line
+            finally:
+                tail.terminate()
