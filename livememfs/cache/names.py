@@ -5,7 +5,7 @@ answer brings news. Refuses to touch contents (`replica` does). While the store 
 true. Trio thread only; the store is awaited with no lock held, and who asks the same thing at once shares the answer.
 
 An answer of the store is older than it looks: what our own hand did while it was on its way is not in it. So every
-question is asked under `_Listen`, and what was done here meanwhile (`ours`) is put on top of the answer, or the
+question is asked under `Listen`, and what was done here meanwhile (`ours`) is put on top of the answer, or the
 question is asked again. Else a file that was just closed could vanish for a second, and a removed one come back.
 """
 
@@ -20,7 +20,7 @@ from livememfs import errors
 from livememfs.cache.asking import StoreQuestions
 from livememfs.cache.changes import Change
 from livememfs.cache.levels import Level, Levels, split_key
-from livememfs.cache.listing import Heard, Named, list_level
+from livememfs.cache.listing import Heard, Listen, Meanwhile, Named, list_level
 from livememfs.concurrency import for_each, in_steps
 from livememfs.store.base import ObjectInfo, Store, list_all
 
@@ -111,7 +111,8 @@ class Names:
         self._forget = forget
         self._loose: dict[str, ObjectInfo] = {}
         self._overhearing: dict[str, list[Heard]] = {}
-        self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
+        self._listening: list[Meanwhile] = []
+        self._listing: list[Meanwhile] = []
 
     # --- one level ----------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class Names:
             for heard in self._overhearing.get(prefix, ()):
                 heard(objects)
 
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile, Listen(self._listing) as heard_meanwhile:
             named, folders = await self.asking.call(lambda: list_level(self.store, prefix, page_heard))
         if self.levels.get(prefix) is None:
             self.from_catalog(prefix)  # the metadata that was heard once saves a question for each object
@@ -235,7 +236,7 @@ class Names:
         if known or self._loose:
             named = [(name, self._merged(info, known.get(name))) for name, info in named]
         self.levels.replace(prefix, named, folders, asked)
-        for key, info in meanwhile:
+        for key, info in (*heard_meanwhile, *meanwhile):
             self._show(key, info)
         level = self.levels.get(prefix)
         assert level is not None  # it was put there, and nothing was awaited since
@@ -274,7 +275,7 @@ class Names:
 
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile:
             async with self._walking:
                 found = await self.asking.call(lambda: list_all(self.store, prefix))
             infos: dict[str, ObjectInfo] = {}
@@ -373,7 +374,7 @@ class Names:
 
     async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
         """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile:
             infos = await self.asking.call(question)
         ours = {key for key, _ in meanwhile}
         for info in infos:
@@ -409,6 +410,7 @@ class Names:
         old = self.now(info.key)
         parent, _ = split_key(info.key)
         self._catalog.heard((info,))
+        self._answered(info.key, info)
         self._tell_folders(self._show(info.key, info), "put")
         looked_at = old is not None or self.levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
@@ -422,10 +424,20 @@ class Names:
         was_known = self.now(key) is not None
         self._catalog.gone(key)
         self._forget(key)
+        self._answered(key, None)
         folders = self._show(key, None)
         if was_known:
             self._changes.publish(Change(key, "delete", "", "remote"))
         self._tell_folders(folders, "delete")
+
+    def _answered(self, key: str, info: ObjectInfo | None) -> None:
+        """Of one object, the answer to a question about it counts more than a LIST that is on its way.
+
+        Else a LIST that began before would take a name away which the watcher was told of, and give it back later. If
+        it began after, somebody announces what it has seen.
+        """
+        for meanwhile in self._listing:
+            meanwhile.append((key, info))
 
     def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
         """Folders are told like objects, with a key that ends in a slash."""
@@ -466,7 +478,7 @@ class Names:
     async def undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
         """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
         while True:
-            with _Listen(self._listening) as meanwhile:
+            with Listen(self._listening) as meanwhile:
                 try:
                     answer = await self.asking.call(ask, bulk=bulk)
                 except errors.ObjectMissing:
@@ -475,23 +487,6 @@ class Names:
                 else:
                     if all(changed != key for changed, _ in meanwhile):
                         return answer
-
-
-class _Listen:
-    """Around a question: what our own hand does to objects meanwhile."""
-
-    __slots__ = ("heard", "listening")
-
-    def __init__(self, listening: list[list[tuple[str, ObjectInfo | None]]]) -> None:
-        self.listening = listening
-        self.heard: list[tuple[str, ObjectInfo | None]] = []
-
-    def __enter__(self) -> list[tuple[str, ObjectInfo | None]]:
-        self.listening.append(self.heard)
-        return self.heard
-
-    def __exit__(self, *_: object) -> None:
-        self.listening[:] = [other for other in self.listening if other is not self.heard]
 
 
 def _same_version(one: ObjectInfo, other: ObjectInfo) -> bool:

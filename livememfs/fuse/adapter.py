@@ -28,6 +28,7 @@ from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
 from livememfs.fuse.pretence import Pretence
+from livememfs.fuse.watched import Attention
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
 from livememfs.tree.root import Root
@@ -81,6 +82,7 @@ class FuseOperations(pyfuse3.Operations):
         self._handles = count(1)
         self.pretence = Pretence(root, self._inodes, self._entry, self._opens)
         self.announcer: Announcer | None = None
+        self.attention = Attention(self._inodes, lambda: self.requests)
 
     def notify_with(self, mountpoint: Path) -> Notifier:
         """Make the thread that tells the kernel of changes. The caller starts and stops it."""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from livememfs.fuse.mounted import mount_ids
+from livememfs.fuse.mounted import kernel_ids
 
 ENDED_WITHIN = 2.0
 
@@ -117,10 +117,10 @@ class Announcer:
             return False
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        ids = mount_ids(str(self._mountpoint))
-        if self._ended or not ids:
+        ids = kernel_ids(str(self._mountpoint))
+        if self._ended or ids is None:
             return None
-        command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(self._mountpoint), ids[-1]]
+        command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(self._mountpoint), ids[0]]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -35,7 +35,7 @@ _DISK_BLOCK = 512
 def entry(ino: int, attrs: Attrs, ids: Ids, *, steady: bool = False) -> pyfuse3.EntryAttributes:
     """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: the kernel will be told of a change.
 
-    The name of a file is cached for a short time only: while somebody holds an old version open, the name must lead to
+    The name of a file is cached for a short time only: where another host has removed it and made it again, it leads to
     another inode, and there is no notice for that.
     """
     result = pyfuse3.EntryAttributes()

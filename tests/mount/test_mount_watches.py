@@ -16,10 +16,13 @@ from cloud import Bucket
 from inotify import ALL, CLOSE_WRITE, CREATE, DELETE, DELETE_SELF, IS_DIRECTORY, MODIFY, Watch
 from machine import LONG, SPACE, Mount, StartMount
 
+from livememfs.fuse.watched import EVERY, find
+
 HEARD_WITHIN = 3.0
 NOISE = 4.0
 """What a busy machine may add to a promise before a test calls it broken."""
 ROUNDS = 100 if LONG else 1
+LONGEST = 1_500 if LONG else 120
 
 
 @pytest.fixture(params=["s3", "folder"])
@@ -28,8 +31,8 @@ def pair(
 ) -> tuple[Mount, Mount]:
     """Two mounts of one bucket with one space: this machine's and another one's."""
     env = bucket.environment() if request.param == "s3" else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
-    here = start_mount(env, name="here")
-    there = start_mount({**env, "LIVEMEMFS_HOST": "there"}, name="there")
+    here = start_mount(env, name="here", limit=LONGEST)
+    there = start_mount({**env, "LIVEMEMFS_HOST": "there"}, name="there", limit=LONGEST)
     (there / SPACE).mkdir()
     await_(lambda: (here / SPACE / "live").exists())
     return here, there
@@ -42,6 +45,7 @@ def await_(condition: Callable[[], bool], seconds: float = HEARD_WITHIN + NOISE)
         time.sleep(0.02)
 
 
+@pytest.mark.timeout(LONGEST)
 def test_what_another_host_does_is_heard_by_watches_on_the_file_and_on_its_directory(pair: tuple[Mount, Mount]) -> None:
     """In each round a file and a directory are made; the file is changed twice, while somebody has it open; both go."""
     here, there = pair
@@ -133,3 +137,16 @@ def test_tail_goes_on_when_another_host_appends_to_a_file_and_to_a_note(pair: tu
                     assert tail.stdout.readline() == line
             finally:
                 tail.terminate()
+
+
+def test_a_watch_on_a_directory_that_nobody_has_listed_is_found(pair: tuple[Mount, Mount]) -> None:
+    """Else no name in it could be told for new. What came before the watch was found is not announced."""
+    here, there = pair
+    folder = here / SPACE / "live"
+    with Watch(folder, CREATE) as watch:
+        assert find(folder.stat().st_dev) == [folder.stat().st_ino]
+        for number in range(10):
+            (there / SPACE / f"live/{number}.md").write_text(f"note {number}")
+            if watch.wait(CREATE, HEARD_WITHIN) is not None:
+                break
+        assert number < EVERY

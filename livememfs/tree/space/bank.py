@@ -54,6 +54,9 @@ class StoredDirectory(ReadOnlyDirectory):
     def steady(self) -> bool:
         return self.context.replica.names.watched(self.prefix)
 
+    async def look(self) -> None:
+        await self.context.replica.names.listing(self.prefix)
+
     def met(self, name: str) -> Node | None:
         return self._children.get(name)
 
