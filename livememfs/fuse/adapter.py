@@ -352,7 +352,8 @@ class FuseOperations(pyfuse3.Operations):
             name, held, entry = listed
             position += 1
             if not held.live:
-                entry.st_ino = inodes.revive(held)  # the kernel has given the node back since the listing was made
+                held = inodes.revive(held)  # the kernel has given the node back since the listing was made
+                entry.st_ino = held.ino
             if changed:
                 entry = listings.again(opened.node, listed)
             if self.pretence.is_coming(opened.node, os.fsdecode(name)):

@@ -47,6 +47,11 @@ def find(device: int) -> list[int]:
     return sorted(found, key=found.__getitem__)
 
 
+async def find_aside(device: int) -> list[int]:
+    """The same in a thread: there may be many processes."""
+    return await trio.to_thread.run_sync(find, device, abandon_on_cancel=True)
+
+
 class Attention:
     """Keeps what is watched in use. `requests()` counts the requests of the mount."""
 
@@ -63,8 +68,7 @@ class Attention:
         while True:
             await trio.sleep(EVERY)
             if self._is_awake():
-                found = await trio.to_thread.run_sync(find, device, abandon_on_cancel=True)
-                await self.keep(found)
+                await self.keep(await find_aside(device))
 
     def _is_awake(self) -> bool:
         asked, now = self._requests(), trio.current_time()

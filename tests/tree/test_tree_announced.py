@@ -13,6 +13,7 @@ import pytest
 import trio
 from hosts import Host, World
 from test_tree_kernel import ANYBODY, Kernel
+from trio.abc import Clock
 
 from livememfs.fuse.announcer import Act, Announcer
 from livememfs.fuse.notify import Notifier
@@ -22,7 +23,6 @@ from livememfs.tree.node import Directory
 PID = 77
 OURS = cast(pyfuse3.RequestContext, SimpleNamespace(uid=0, gid=0, pid=PID, umask=0))
 FILE, FOLDER, NAME = "alpha/work/f", "alpha/work", b"f"
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class Process:
@@ -83,7 +83,7 @@ async def refusal(call: Any) -> int:
 
 
 async def test_what_others_do_in_a_directory_that_the_kernel_knows_is_announced(
-    world: World, here: Host, there: Host, heard: Any
+    world: World, here: Host, there: Host, heard: Any, autojump_clock: Clock
 ) -> None:
     await there.write("alpha/work/new", "x")
     await there.write(FILE, "two\n")
@@ -102,7 +102,7 @@ async def test_what_others_do_in_a_directory_that_the_kernel_knows_is_announced(
 
 
 async def test_nothing_is_announced_of_what_the_kernel_itself_did_nor_of_what_it_never_looked_at(
-    world: World, here: Host, there: Host, heard: Any
+    world: World, here: Host, there: Host, heard: Any, autojump_clock: Clock
 ) -> None:
     await here.write("alpha/work/mine", "x")
     await here.unlink("alpha/work/mine")
@@ -120,7 +120,9 @@ async def test_nothing_is_announced_of_what_the_kernel_itself_did_nor_of_what_it
 # --- what they are answered ----------------------------------------------------------------------------------------
 
 
-async def test_a_name_that_has_come_is_missing_to_the_announcer_until_it_makes_it(here: Host, kernel: Kernel) -> None:
+async def test_a_name_that_has_come_is_missing_to_the_announcer_until_it_makes_it(
+    here: Host, kernel: Kernel, autojump_clock: Clock
+) -> None:
     """Everybody else finds it, but the kernel may not keep it: it could not be made then."""
     above, operations = await kernel.lookup(FOLDER), kernel.operations
     assert operations.pretence.expect(await folder_of(here), "f", FILE, made=True)
@@ -137,7 +139,7 @@ async def test_a_name_that_has_come_is_missing_to_the_announcer_until_it_makes_i
 
 
 async def test_a_name_that_has_gone_is_there_for_the_announcer_until_it_removes_it(
-    world: World, here: Host, there: Host, kernel: Kernel
+    world: World, here: Host, there: Host, kernel: Kernel, autojump_clock: Clock
 ) -> None:
     above, operations, ino = await kernel.lookup(FOLDER), kernel.operations, await kernel.lookup(FILE)
     node = await here.node(FILE)
@@ -157,7 +159,7 @@ async def test_a_name_that_has_gone_is_there_for_the_announcer_until_it_removes_
 
 
 async def test_a_directory_that_comes_back_is_another_one(
-    world: World, here: Host, there: Host, kernel: Kernel
+    world: World, here: Host, there: Host, kernel: Kernel, autojump_clock: Clock
 ) -> None:
     """The kernel takes the former one for dead, and could make nothing in it."""
     await there.mkdir("alpha/work/d")
@@ -175,7 +177,7 @@ async def test_a_directory_that_comes_back_is_another_one(
 
 
 async def test_a_change_is_announced_with_the_new_versions_size(
-    world: World, here: Host, there: Host, kernel: Kernel
+    world: World, here: Host, there: Host, kernel: Kernel, autojump_clock: Clock
 ) -> None:
     """The kernel has the size before anybody hears of the change."""
     await there.write(FILE, "one\ntwo\n")
@@ -211,7 +213,7 @@ def calls(kernel: Kernel, above: int, ino: int) -> list[Any]:
     ]
 
 
-async def test_no_call_of_the_announcer_changes_anything(world: World, kernel: Kernel) -> None:
+async def test_no_call_of_the_announcer_changes_anything(world: World, kernel: Kernel, autojump_clock: Clock) -> None:
     """Whatever it is asked to do, also when the change that it announces has been followed by another."""
     before = await world.bucket()
     above, ino = await kernel.lookup(FOLDER), await kernel.lookup(FILE)
@@ -230,7 +232,9 @@ async def test_no_call_of_the_announcer_changes_anything(world: World, kernel: K
     assert await kernel.read(ino) == b"one\n"
 
 
-async def test_what_is_there_again_is_not_removed(world: World, here: Host, kernel: Kernel) -> None:
+async def test_what_is_there_again_is_not_removed(
+    world: World, here: Host, kernel: Kernel, autojump_clock: Clock
+) -> None:
     above = await kernel.lookup(FOLDER)
     node = await here.node(FILE)
     kernel.operations.pretence.expect(await folder_of(here), "f", FILE, made=False)
@@ -240,7 +244,7 @@ async def test_what_is_there_again_is_not_removed(world: World, here: Host, kern
 
 
 async def test_an_announcement_that_fails_is_over_after_a_while_and_there_are_never_too_many(
-    here: Host, kernel: Kernel
+    here: Host, kernel: Kernel, autojump_clock: Clock
 ) -> None:
     above, pretence, folder = await kernel.lookup(FOLDER), kernel.operations.pretence, await folder_of(here)
     accepted = [pretence.expect(folder, f"f{number}", f"{FILE}{number}", made=True) for number in range(AT_ONCE)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hosts import EDIT, READ, REPLACE, Host, World, all_is_large, close, read_all
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.tree.node import File
@@ -15,7 +16,6 @@ from livememfs.tree.node import File
 FILE = "alpha/file.txt"
 BANK = "alpha/bank/progress.md"
 OpenWorld = Callable[..., AbstractAsyncContextManager[World]]
-pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 async def told(host: Host, path: str) -> File:
@@ -28,7 +28,7 @@ async def told(host: Host, path: str) -> File:
 
 @pytest.mark.parametrize("path", [FILE, "alpha/live/note.md", BANK])
 async def test_the_node_stays_and_its_readers_go_on_in_the_new_version(
-    world: World, here: Host, there: Host, path: str
+    world: World, here: Host, there: Host, path: str, autojump_clock: Clock
 ) -> None:
     if path == BANK:
         await world.memory.put(path, b"one\n")
@@ -48,7 +48,7 @@ async def test_the_node_stays_and_its_readers_go_on_in_the_new_version(
 
 
 async def test_a_reader_sees_the_old_version_until_the_kernel_has_the_new_ones_size(
-    world: World, here: Host, there: Host
+    world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     """Else the kernel would cut the new bytes at the old size."""
     await here.write(FILE, "old")
@@ -65,7 +65,7 @@ async def test_a_reader_sees_the_old_version_until_the_kernel_has_the_new_ones_s
 
 
 async def test_who_writes_stays_with_what_it_writes_and_so_do_the_readers_beside(
-    world: World, here: Host, there: Host
+    world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     await here.write(FILE, "base\n")
     writer, reader = await there.open(FILE, EDIT), await there.open(FILE)
@@ -81,7 +81,7 @@ async def test_who_writes_stays_with_what_it_writes_and_so_do_the_readers_beside
 
 
 async def test_a_file_that_was_removed_and_made_again_is_not_the_one_that_is_held(
-    world: World, here: Host, there: Host
+    world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     await here.write(FILE, "old")
     held, node = await there.open(FILE), await there.node(FILE)
@@ -94,7 +94,7 @@ async def test_a_file_that_was_removed_and_made_again_is_not_the_one_that_is_hel
 
 
 async def test_a_reader_in_the_middle_of_a_large_version_gets_no_part_of_another(
-    tmp_path: Path, open_world: OpenWorld
+    tmp_path: Path, open_world: OpenWorld, autojump_clock: Clock
 ) -> None:
     """ESTALE; who has read it to its end, or nothing of it, goes on."""
     async with open_world(tmp_path) as world:
