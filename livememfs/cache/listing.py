@@ -175,3 +175,13 @@ class Listen:
 
     def __exit__(self, *_: object) -> None:
         self.listening[:] = [other for other in self.listening if other is not self.heard]
+
+
+def answered(key: str, info: ObjectInfo | None, listing: list[Meanwhile]) -> None:
+    """Of one object, the answer to a question about it counts more than a LIST that is on its way.
+
+    Else a LIST that began before would take a name away which the watcher was told of, and give it back later. If it
+    began after, whoever made what it has seen announces that.
+    """
+    for meanwhile in listing:
+        meanwhile.append((key, info))

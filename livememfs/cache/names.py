@@ -20,7 +20,7 @@ from livememfs import errors
 from livememfs.cache.asking import StoreQuestions
 from livememfs.cache.changes import Change
 from livememfs.cache.levels import Level, Levels, split_key
-from livememfs.cache.listing import Heard, Listen, Meanwhile, Named, list_level
+from livememfs.cache.listing import Heard, Listen, Meanwhile, Named, answered, list_level
 from livememfs.concurrency import for_each, in_steps
 from livememfs.store.base import ObjectInfo, Store, list_all
 
@@ -410,7 +410,7 @@ class Names:
         old = self.now(info.key)
         parent, _ = split_key(info.key)
         self._catalog.heard((info,))
-        self._answered(info.key, info)
+        answered(info.key, info, self._listing)
         self._tell_folders(self._show(info.key, info), "put")
         looked_at = old is not None or self.levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
@@ -424,20 +424,11 @@ class Names:
         was_known = self.now(key) is not None
         self._catalog.gone(key)
         self._forget(key)
-        self._answered(key, None)
+        answered(key, None, self._listing)
         folders = self._show(key, None)
         if was_known:
             self._changes.publish(Change(key, "delete", "", "remote"))
         self._tell_folders(folders, "delete")
-
-    def _answered(self, key: str, info: ObjectInfo | None) -> None:
-        """Of one object, the answer to a question about it counts more than a LIST that is on its way.
-
-        Else a LIST that began before would take a name away which the watcher was told of, and give it back later. If
-        it began after, somebody announces what it has seen.
-        """
-        for meanwhile in self._listing:
-            meanwhile.append((key, info))
 
     def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
         """Folders are told like objects, with a key that ends in a slash."""
