@@ -11,7 +11,7 @@ from hosts import EDIT, READ, REPLACE, Host, World, all_is_large, close, read_al
 from trio.abc import Clock
 
 from livememfs import errors
-from livememfs.tree.node import File
+from livememfs.tree.node import NOBODY, File
 
 FILE = "alpha/file.txt"
 BANK = "alpha/bank/progress.md"
@@ -78,6 +78,18 @@ async def test_who_writes_stays_with_what_it_writes_and_so_do_the_readers_beside
     await writer.write(0, b"mine")
     assert await reader.read(0, 100) == b"mine\n"
     await close(writer)
+
+
+async def test_who_writes_a_note_goes_on_in_its_own_bytes_when_it_was_sealed(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    writer = await here.begin("alpha/live/note.md", b"one\n", EDIT)
+    await writer.flush()
+    sealed = await told(here, "alpha/live/note.md")
+
+    assert await writer.read(0, 100) == b"one\n"
+    assert await read_all(await sealed.open(READ, NOBODY)) != b"one\n"
+    await writer.release()
 
 
 async def test_a_file_that_was_removed_and_made_again_is_not_the_one_that_is_held(
