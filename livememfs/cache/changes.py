@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
@@ -24,7 +24,7 @@ class Change:
     """One object appeared, changed or went.
 
     `origin` is "local" for our own hand and "remote" for any other; `etag` is empty for a deletion. `by_caller` says
-    that it was made by a file operation, whose caller knows.
+    that it was made by a file operation, whose caller knows; `new` that nothing was known under this key before.
     """
 
     key: str
@@ -32,6 +32,7 @@ class Change:
     etag: str
     origin: Literal["local", "remote"]
     by_caller: bool = False
+    new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

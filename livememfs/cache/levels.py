@@ -90,6 +90,12 @@ class Levels:
     def __len__(self) -> int:
         return len(self._levels)
 
+    def lacks(self, key: str) -> bool:
+        """Whether a key is known to be free."""
+        parent, name = split_key(key)
+        level = self._levels.get(parent)
+        return level is not None and name not in level.objects
+
     @property
     def known(self) -> int:
         """Objects on all levels."""

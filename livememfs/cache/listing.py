@@ -19,6 +19,8 @@ from livememfs.store.base import MAX_PAGE, ObjectInfo, Page, Store
 
 Named = tuple[str, ObjectInfo]
 """An object by its name on the level."""
+Meanwhile = list[tuple[str, ObjectInfo | None]]
+"""What became of objects while an answer was on its way; None: it went."""
 Heard = Callable[[Sequence[Named]], None]
 """Told of a page of objects while more pages are to come."""
 
@@ -156,3 +158,30 @@ def _left(part: _Part) -> float:
 def _moment(name: str) -> datetime | None:
     parsed = keys.NoteName.parse(name)
     return parsed.timestamp if parsed else None
+
+
+class Listen:
+    """Around a question: what our own hand does to objects meanwhile."""
+
+    __slots__ = ("heard", "listening")
+
+    def __init__(self, listening: list[Meanwhile]) -> None:
+        self.listening = listening
+        self.heard: Meanwhile = []
+
+    def __enter__(self) -> Meanwhile:
+        self.listening.append(self.heard)
+        return self.heard
+
+    def __exit__(self, *_: object) -> None:
+        self.listening[:] = [other for other in self.listening if other is not self.heard]
+
+
+def answered(key: str, info: ObjectInfo | None, listing: list[Meanwhile]) -> None:
+    """Of one object, the answer to a question about it counts more than a LIST that is on its way.
+
+    Else a LIST that began before would take a name away which the watcher was told of, and give it back later. If it
+    began after, whoever made what it has seen announces that.
+    """
+    for meanwhile in listing:
+        meanwhile.append((key, info))

@@ -5,7 +5,7 @@ answer brings news. Refuses to touch contents (`replica` does). While the store 
 true. Trio thread only; the store is awaited with no lock held, and who asks the same thing at once shares the answer.
 
 An answer of the store is older than it looks: what our own hand did while it was on its way is not in it. So every
-question is asked under `_Listen`, and what was done here meanwhile (`ours`) is put on top of the answer, or the
+question is asked under `Listen`, and what was done here meanwhile (`ours`) is put on top of the answer, or the
 question is asked again. Else a file that was just closed could vanish for a second, and a removed one come back.
 """
 
@@ -20,7 +20,7 @@ from livememfs import errors
 from livememfs.cache.asking import StoreQuestions
 from livememfs.cache.changes import Change
 from livememfs.cache.levels import Level, Levels, split_key
-from livememfs.cache.listing import Heard, Named, list_level
+from livememfs.cache.listing import Heard, Listen, Meanwhile, Named, answered, list_level
 from livememfs.concurrency import for_each, in_steps
 from livememfs.store.base import ObjectInfo, Store, list_all
 
@@ -111,7 +111,8 @@ class Names:
         self._forget = forget
         self._loose: dict[str, ObjectInfo] = {}
         self._overhearing: dict[str, list[Heard]] = {}
-        self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
+        self._listening: list[Meanwhile] = []
+        self._listing: list[Meanwhile] = []
 
     # --- one level ----------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class Names:
             for heard in self._overhearing.get(prefix, ()):
                 heard(objects)
 
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile, Listen(self._listing) as heard_meanwhile:
             named, folders = await self.asking.call(lambda: list_level(self.store, prefix, page_heard))
         if self.levels.get(prefix) is None:
             self.from_catalog(prefix)  # the metadata that was heard once saves a question for each object
@@ -235,7 +236,7 @@ class Names:
         if known or self._loose:
             named = [(name, self._merged(info, known.get(name))) for name, info in named]
         self.levels.replace(prefix, named, folders, asked)
-        for key, info in meanwhile:
+        for key, info in (*heard_meanwhile, *meanwhile):
             self._show(key, info)
         level = self.levels.get(prefix)
         assert level is not None  # it was put there, and nothing was awaited since
@@ -256,11 +257,11 @@ class Names:
             if self._journal.ops.newest(prefix + name) is None:
                 self._catalog.heard((info,))
             if announce and (old is None or old.etag != info.etag):
-                self._changes.publish(Change(prefix + name, "put", info.etag, "remote"))
+                self._changes.publish(Change(prefix + name, "put", info.etag, "remote", new=old is None))
         if before is not None:
             for folder in before.folders ^ level.folders:
                 kind: Literal["put", "delete"] = "put" if folder in level.folders else "delete"
-                self._changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote"))
+                self._changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote", new=kind == "put"))
         for name in known.keys() - level.objects.keys():
             self._catalog.gone(prefix + name)
             self._forget(prefix + name)
@@ -274,7 +275,7 @@ class Names:
 
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile:
             async with self._walking:
                 found = await self.asking.call(lambda: list_all(self.store, prefix))
             infos: dict[str, ObjectInfo] = {}
@@ -373,7 +374,7 @@ class Names:
 
     async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
         """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
-        with _Listen(self._listening) as meanwhile:
+        with Listen(self._listening) as meanwhile:
             infos = await self.asking.call(question)
         ours = {key for key, _ in meanwhile}
         for info in infos:
@@ -409,10 +410,11 @@ class Names:
         old = self.now(info.key)
         parent, _ = split_key(info.key)
         self._catalog.heard((info,))
+        answered(info.key, info, self._listing)
         self._tell_folders(self._show(info.key, info), "put")
         looked_at = old is not None or self.levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
-            self._changes.publish(Change(info.key, "put", info.etag, "remote"))
+            self._changes.publish(Change(info.key, "put", info.etag, "remote", new=old is None))
         return info
 
     def lost(self, key: str) -> None:
@@ -422,6 +424,7 @@ class Names:
         was_known = self.now(key) is not None
         self._catalog.gone(key)
         self._forget(key)
+        answered(key, None, self._listing)
         folders = self._show(key, None)
         if was_known:
             self._changes.publish(Change(key, "delete", "", "remote"))
@@ -430,7 +433,7 @@ class Names:
     def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
         """Folders are told like objects, with a key that ends in a slash."""
         for prefix in prefixes:
-            self._changes.publish(Change(prefix, kind, "", "remote"))
+            self._changes.publish(Change(prefix, kind, "", "remote", new=kind == "put"))
 
     def _show(self, key: str, info: ObjectInfo | None) -> list[str]:
         """Show one object, or its absence, in the levels that are known; the folders that came or went with it."""
@@ -456,17 +459,17 @@ class Names:
         else:
             self._catalog.heard((info,))
         op = self._journal.ops.newest(key)
-        shown = info if op is None else op.info()
+        shown, new = info if op is None else op.info(), self.levels.lacks(key)
         folders = self.ours(key, shown)
         if origin == "remote":
             self._tell_folders(folders, "delete" if shown is None else "put")
         kind: Literal["put", "delete"] = "delete" if shown is None else "put"
-        self._changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
+        self._changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin, new=new))
 
     async def undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
         """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
         while True:
-            with _Listen(self._listening) as meanwhile:
+            with Listen(self._listening) as meanwhile:
                 try:
                     answer = await self.asking.call(ask, bulk=bulk)
                 except errors.ObjectMissing:
@@ -475,23 +478,6 @@ class Names:
                 else:
                     if all(changed != key for changed, _ in meanwhile):
                         return answer
-
-
-class _Listen:
-    """Around a question: what our own hand does to objects meanwhile."""
-
-    __slots__ = ("heard", "listening")
-
-    def __init__(self, listening: list[list[tuple[str, ObjectInfo | None]]]) -> None:
-        self.listening = listening
-        self.heard: list[tuple[str, ObjectInfo | None]] = []
-
-    def __enter__(self) -> list[tuple[str, ObjectInfo | None]]:
-        self.listening.append(self.heard)
-        return self.heard
-
-    def __exit__(self, *_: object) -> None:
-        self.listening[:] = [other for other in self.listening if other is not self.heard]
 
 
 def _same_version(one: ObjectInfo, other: ObjectInfo) -> bool:

@@ -390,8 +390,9 @@ class Replica:
     def _accepted(self, op: Operation, *, by_caller: bool = True) -> ObjectInfo:
         info = op.info()
         assert info is not None  # removals do not come here
+        new = self.names.levels.lacks(op.key)
         self.names.ours(op.key, info)
-        self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=by_caller))
+        self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=by_caller, new=new))
         return info
 
     def _removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:

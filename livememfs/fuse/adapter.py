@@ -22,10 +22,13 @@ from pyfuse3 import EntryAttributes, FileInfo, FUSEError, ReaddirToken, RequestC
 
 from livememfs import errors
 from livememfs.fuse import translate
+from livememfs.fuse.announcer import Announcer
 from livememfs.fuse.guard import Needs, Request, handler
 from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
+from livememfs.fuse.pretence import Pretence
+from livememfs.fuse.watched import Attention
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
 from livememfs.tree.root import Root
@@ -76,17 +79,19 @@ class FuseOperations(pyfuse3.Operations):
         self._directories: dict[int, _OpenDirectory] = {}
         self._ids = root.context.ids
         self._listings = Listings(self._inodes, self._ids, root.owned, root.ids_in)
-        self.notifier: Notifier | None = None
         self._handles = count(1)
+        self.pretence = Pretence(root, self._inodes, self._entry, self._opens)
+        self.announcer: Announcer | None = None
+        self.attention = Attention(self._inodes, lambda: self.requests)
 
     def notify_with(self, mountpoint: Path) -> Notifier:
         """Make the thread that tells the kernel of changes. The caller starts and stops it."""
-        self.notifier = Notifier(self.root, mountpoint, self._inodes.known)
-        return self.notifier
+        self.announcer = Announcer(mountpoint)
+        return Notifier(self.root, self._inodes.known, self.pretence.expect, self.announcer)
 
     def permit(self, request: Request) -> None:
         """Raise unless the mount's token allows a request, which the tree decides. NotFound, ReadOnly, Forbidden."""
-        if request.needs is Needs.NOTHING or (request.operation == "setattr" and self._is_own(request.pid)):
+        if request.needs is Needs.NOTHING:
             return
         making = request.needs is Needs.MAKING
         to_write = request.needs is Needs.BY_FLAGS and request.flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC)
@@ -96,10 +101,6 @@ class FuseOperations(pyfuse3.Operations):
             named.append((self._opened(request.opened), ""))
         for position, (node, name) in enumerate(named, 1):
             self.root.permit(node, name, writing=writing, making=making and position == len(named))
-
-    def _is_own(self, pid: int) -> bool:
-        """Whether a request comes from the thread that tells the kernel of changes."""
-        return self.notifier is not None and self.notifier.is_own(pid)
 
     def _opened(self, fh: int) -> Node:
         """The node that is open under a number. No file and directory share a number. KeyError."""
@@ -214,8 +215,6 @@ class FuseOperations(pyfuse3.Operations):
         self, ino: int, attr: EntryAttributes, fields: SetattrFields, fh: int | None, ctx: RequestContext
     ) -> EntryAttributes:
         node = self._inodes.node(ino)
-        if self._is_own(ctx.pid):
-            return self._entry(node, await node.attrs())  # the call is made only so that inotify reports it
         change = translate.attr_change(attr, fields)
         opened = self._files.get(fh) if fh is not None else None
         if opened is not None:
@@ -295,15 +294,20 @@ class FuseOperations(pyfuse3.Operations):
 
     async def _open(self, node: File, flags: int, ctx: RequestContext) -> FileInfo:
         handle = await node.open(translate.open_mode(flags), translate.caller(ctx))
-        fh = next(self._handles)
-        self._files[fh] = _OpenFile(node, handle)
+        fh = self._opens(node, handle)
         cached = self._inodes.told(node.ino)
         if cached is not None and cached != handle.version:
             # Otherwise the kernel would cut these bytes at the size of the version that it remembers.
             await _invalidate_attrs(node.ino)
             self._inodes.tell(node.ino, None)
+            node.shown(handle.version)
         keep = not handle.direct and self._inodes.keeps_pages(node.ino, handle.version)
         return FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
+
+    def _opens(self, node: File, handle: Handle) -> int:
+        fh = next(self._handles)
+        self._files[fh] = _OpenFile(node, handle)
+        return fh
 
     @handler(Needs.READING)
     async def read(self, fh: int, offset: int, size: int) -> bytes:
@@ -348,12 +352,17 @@ class FuseOperations(pyfuse3.Operations):
             name, held, entry = listed
             position += 1
             if not held.live:
-                entry.st_ino = inodes.revive(held)  # the kernel has given the node back since the listing was made
+                held = inodes.revive(held)  # the kernel has given the node back since the listing was made
+                entry.st_ino = held.ino
             if changed:
                 entry = listings.again(opened.node, listed)
+            if self.pretence.is_coming(opened.node, os.fsdecode(name)):
+                entry = translate.unkept(entry)
             if not pyfuse3.readdir_reply(token, name, entry, position):
                 break
             held.lookups += 1
+            if held.node is not None:
+                held.node.shown(held.told)
 
     @handler(Needs.NOTHING)
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
@@ -392,7 +401,11 @@ class FuseOperations(pyfuse3.Operations):
         """The attributes for an answer. The version that the kernel may cache is noted."""
         ino = self._inodes.number(node)
         self._inodes.tell(ino, None if attrs.volatile else attrs.version)
-        return translate.entry(ino, self.root.owned(node, attrs), self._ids, steady=node.steady())
+        node.shown(attrs.version)
+        entry = translate.entry(ino, self.root.owned(node, attrs), self._ids, steady=node.steady())
+        if self.pretence.is_coming(node.parent, node.name):
+            entry.entry_timeout = 0.0
+        return entry
 
     async def _reveal(self, node: Node) -> EntryAttributes:
         """The attributes for an answer that counts as a lookup: the kernel holds the node from then on."""

@@ -50,6 +50,12 @@ class HeldNode:
         self.name = ""
         self.info: ObjectInfo | None = None
 
+    def is_of(self, directory: Directory | None, name: str) -> bool:
+        """Whether it is the record of a name, with a node or without."""
+        node = self.node
+        above, own = (self.directory, self.name) if node is None else (node.parent, node.name)
+        return above is directory and own == name
+
     def fulfil(self, node: Node) -> None:
         """Give the promise its node. If that has another version by now, what the kernel was told is outdated."""
         self.told = OUTDATED
@@ -112,16 +118,18 @@ class Inodes:
             held.info = info
             yield held
 
-    def revive(self, held: HeldNode) -> int:
-        """Make a record that was dropped findable again; returns its number."""
+    def revive(self, held: HeldNode) -> HeldNode:
+        """Make a record that was dropped findable again; where its name has another one by now, that is returned."""
         current = self._held.get(held.ino)
         if current is not None and current is not held:
+            if current.node is held.node if held.node is not None else current.is_of(held.directory, held.name):
+                return current  # a second number would be a second inode, and watches on the first would hear nothing
             held.ino = self._free(held.ino)
         if held.node is not None:
             held.node.ino = held.ino
         held.live, held.lookups, held.told, held.pages = True, 0, None, None
         self._held[held.ino] = held
-        return held.ino
+        return held
 
     def known(self, directory: Directory, name: str, node: Node | None) -> int | None:
         """The number under which the kernel knows a name: its node's, or the promise of one; None when it does not."""
@@ -136,6 +144,10 @@ class Inodes:
     def count(self, node: Node) -> None:
         """The kernel has been told of this node once more."""
         self.hold(node).lookups += 1
+
+    def count_again(self, ino: int) -> None:
+        """The same by a number that the kernel knows."""
+        self._held[ino].lookups += 1
 
     def drop_uncounted(self, node: Node) -> None:
         """Drop a node that the kernel was not told of after all."""

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyfuse3
+import trio
 
 from livememfs.errors import MountError
 from livememfs.fuse.adapter import FuseOperations
+from livememfs.fuse.mounted import kernel_ids
 from livememfs.tree.root import Root
 
 _mounted = False
@@ -52,7 +54,12 @@ async def serve(
     try:
         notifier.start()
         on_ready()
-        await pyfuse3.main()
+        async with trio.open_nursery() as nursery:
+            ids = kernel_ids(str(mountpoint))
+            if ids is not None:
+                nursery.start_soon(operations.attention.run, ids[1])
+            await pyfuse3.main()
+            nursery.cancel_scope.cancel()
     finally:
         _mounted = False
         notifier.stop()

@@ -6,6 +6,7 @@ interrupted nor killed, not even one of its threads, until the daemon answers or
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,18 @@ def mount_points(table: Path = MOUNTINFO) -> list[str]:
         if after.split(" ", 1)[0] == KERNEL_TYPE:
             points.append(_unescape(before.split(" ")[4]))
     return points
+
+
+def kernel_ids(point: str, table: Path = MOUNTINFO) -> tuple[str, int] | None:
+    """The kernel's id of the livememfs mount on a mount point, the one that is seen, and its device as in `st_dev`."""
+    found = None
+    for line in table.read_text(errors="surrogateescape").split("\n"):
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ")
+        if after.split(" ", 1)[0] == KERNEL_TYPE and _unescape(fields[4]) == point:
+            major, _, minor = fields[2].partition(":")
+            found = fields[0], os.makedev(int(major), int(minor))
+    return found
 
 
 def _unescape(text: str) -> str:

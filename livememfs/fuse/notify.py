@@ -1,77 +1,71 @@
-"""Notices to the kernel, and by inotify to editors, of changes that came from elsewhere.
+"""Notices to the kernel, and by inotify to whoever watches, of changes that came from elsewhere.
 
-Owns one thread that tells the kernel to ask again for attributes, and one small process that touches the files that
-editors watch, so that inotify reports a change. Refuses every notice that may block in the kernel (names, pages): such
-a thread would wait for an answer of this daemon, would not die with it, and the dead mount would not be noticed.
-Notices of attributes are enough: for a removed file the answer is ESTALE, after which the kernel looks the name up
-again; and with the attributes it drops its pages. For the same reason another process does the touching: it holds
-nothing of the mount open. `changed` is called on the trio thread.
+Owns one thread that tells the kernel to ask again for attributes, and has the announcer make inotify report each
+change. Refuses every notice that may block in the kernel (names, pages): such a thread would wait for an answer of this
+daemon, would not die with it, and the dead mount would not be noticed. Notices of attributes are enough: for a removed
+file the answer is ESTALE, after which the kernel looks the name up again; and with the attributes it drops its pages.
+`changed` is called on the trio thread.
 """
 
 from __future__ import annotations
 
-import os
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from typing import Protocol
 
 import pyfuse3
 import structlog
 
 from livememfs.cache.changes import Change
-from livememfs.records import keys
-from livememfs.tree.locate import places
-from livememfs.tree.node import Directory, Node
+from livememfs.fuse.announcer import Act, Announcer
+from livememfs.fuse.inodes import ROOT
+from livememfs.fuse.pretence import MAKING
+from livememfs.tree.locate import NodePlace, places
+from livememfs.tree.node import Directory, Kind, Node
+from livememfs.tree.plainfile import type_of
 from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
 
 JOINED_WITHIN = 2.0
-WATCHED_KINDS = ("bank", "synthesis")
-"""The kinds of files that editors have open, and that rule files of IDEs refer to."""
-TOUCHER = """
-import os, sys
-for line in sys.stdin.buffer:
-    path = bytes.fromhex(line.decode())
-    try:
-        size = os.stat(path).st_size
-        os.utime(path)
-        os.truncate(path, size)
-    except OSError:
-        pass
-"""
-"""For each path, in hexadecimal: two calls that change nothing and that inotify reports, IN_ATTRIB and IN_MODIFY."""
 
 
 @dataclass(frozen=True)
 class NotifyStatistics:
-    """Notices to the kernel, files touched for inotify, and notices that did not reach the kernel."""
+    """Notices to the kernel, changes that were announced to inotify, and what of both did not get through."""
 
     told: int
-    touched: int
+    announced: int
     missed: int
 
 
+class Expect(Protocol):
+    """Prepares the answers to the announcer; see `Pretence.expect`."""
+
+    def __call__(self, directory: Directory, name: str, key: str, *, made: bool) -> bool: ...
+
+
 class Notifier:
-    """The thread and the process. `number(directory, name, node)` is an inode's number if the kernel knows it."""
+    """The thread. `number(directory, name, node)` is an inode's number if the kernel knows it."""
 
     def __init__(
-        self, root: Root, mountpoint: Path, number: Callable[[Directory, str, Node | None], int | None]
+        self,
+        root: Root,
+        number: Callable[[Directory, str, Node | None], int | None],
+        expect: Expect,
+        announcer: Announcer,
     ) -> None:
         self._root = root
-        self._mountpoint = mountpoint
         self._number = number
+        self._expect = expect
+        self._announcer = announcer
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="livememfs-notify", daemon=True)
-        self._toucher: subprocess.Popen[bytes] | None = None
         self._stopping = False
-        self._told = self._touched = self._missed = 0
+        self._told = self._announced = self._missed = 0
 
     def start(self) -> None:
         """Begin. The mount must exist."""
@@ -81,52 +75,57 @@ class Notifier:
         """Send no more notices. Does not wait."""
         self._stopping = True
         self._queue.put(None)
-        if self._toucher is not None and self._toucher.stdin is not None:
-            with suppress(OSError):
-                self._toucher.stdin.close()
+        self._announcer.stop()
 
     def join(self) -> None:
         """Wait for thread and process, after the mount is gone."""
         if self._thread.ident is not None:
             self._thread.join(JOINED_WITHIN)
-        if self._toucher is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._toucher.wait(JOINED_WITHIN)
-
-    def is_own(self, pid: int) -> bool:
-        """Whether a request comes from the process that touches; the kernel's pid is a thread's id."""
-        return self._toucher is not None and pid == self._toucher.pid
+        self._announcer.join()
 
     def changed(self, change: Change) -> None:
         """A subscriber of the stream of changes."""
         if change.by_caller or self._stopping:
             return
-        for place in places(self._root, change.key):
+        for position, place in enumerate(places(self._root, change.key)):
             if not place.whole and change.origin == "local":
                 continue  # the kernel itself has called for folders that this mount makes or removes
-            for ino in (self._number(place.directory, place.name, place.node), self._number_of(place.directory)):
-                if ino is not None:
-                    self._queue.put(partial(self._tell, ino))
-        if change.kind == "put" and keys.parse(change.key).kind in WATCHED_KINDS:
-            path = os.fsencode(self._mountpoint / change.key)
-            self._queue.put(partial(self._touch, path))
+            ino, above = self._number(place.directory, place.name, place.node), self._number_of(place.directory)
+            for number in (ino, above):
+                if number is not None:
+                    self._queue.put(partial(self._tell, number))
+            if place.whole and above is not None and (position == 0 or change.kind == "delete"):
+                self._announce(change, place)
+
+    def _announce(self, change: Change, place: NodePlace) -> None:
+        """Have inotify report it to those who watch the name or its directory."""
+        info = self._root.context.replica.names.now(change.key)
+        act = _act(change, type_of(info)[0] if info is not None else "file")
+        if act is None:
+            return
+        if act is not Act.CHANGED and not self._expect(place.directory, place.name, change.key, made=change.new):
+            self._missed += 1
+            return
+        path = place.directory.path_of(place.name)
+        self._queue.put(partial(self._send, act, path))
+        if act is Act.MADE:
+            self._queue.put(partial(self._send, Act.CHANGED, path))  # for who waits until it is closed
 
     def _number_of(self, directory: Directory) -> int | None:
         above = directory.parent
-        return self._number(above, directory.name, directory) if above is not None else None
+        if above is None:
+            return ROOT
+        return self._number(above, directory.name, directory)
 
     def _tell(self, ino: int) -> None:
         pyfuse3.invalidate_inode(pyfuse3.InodeT(ino), attr_only=True)
         self._told += 1
 
-    def _touch(self, path: bytes) -> None:
-        if self._toucher is None:
-            command = [sys.executable, "-I", "-S", "-c", TOUCHER]
-            self._toucher = subprocess.Popen(command, stdin=subprocess.PIPE, cwd="/", stdout=subprocess.DEVNULL)
-        assert self._toucher.stdin is not None  # it was asked for
-        self._toucher.stdin.write(path.hex().encode() + b"\n")
-        self._toucher.stdin.flush()
-        self._touched += 1
+    def _send(self, act: Act, path: str) -> None:
+        if self._announcer.send(act, path):
+            self._announced += 1
+        else:
+            self._missed += 1
 
     def _run(self) -> None:
         while (call := self._queue.get()) is not None:
@@ -143,4 +142,16 @@ class Notifier:
 
     def statistics(self) -> NotifyStatistics:
         """Counters, cheap; from any thread."""
-        return NotifyStatistics(self._told, self._touched, self._missed)
+        return NotifyStatistics(self._told, self._announced, self._missed)
+
+
+def _act(change: Change, kind: Kind) -> Act | None:
+    """How a change is announced; None when it makes no event, such as of a folder's own marker."""
+    is_folder = change.key.endswith("/")
+    if change.kind == "delete":
+        return Act.REMOVED_DIRECTORY if is_folder else Act.REMOVED
+    if not change.new:
+        return None if is_folder or kind != "file" else Act.CHANGED
+    if is_folder:
+        return Act.MADE_DIRECTORY if not change.etag else None
+    return MAKING.get(kind)

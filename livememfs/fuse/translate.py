@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from copy import copy
 
 import pyfuse3
 
@@ -34,7 +35,7 @@ _DISK_BLOCK = 512
 def entry(ino: int, attrs: Attrs, ids: Ids, *, steady: bool = False) -> pyfuse3.EntryAttributes:
     """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: the kernel will be told of a change.
 
-    The name of a file is cached for a short time only: while somebody holds an old version open, the name must lead to
+    The name of a file is cached for a short time only: where another host has removed it and made it again, it leads to
     another inode, and there is no notice for that.
     """
     result = pyfuse3.EntryAttributes()
@@ -73,6 +74,13 @@ def file_entry(ino: int, size: int, known: Stat, ids: Ids, *, steady: bool) -> p
     result.st_blksize = BLOCK_SIZE
     result.st_blocks = -(-size // _DISK_BLOCK)
     _set_times(result, known.mtime_ns or 0, known.atime_ns, known.ctime_ns)
+    return result
+
+
+def unkept(entry: pyfuse3.EntryAttributes) -> pyfuse3.EntryAttributes:
+    """The same for a name that the kernel must not keep; a listing goes on using the other one."""
+    result = copy(entry)
+    result.entry_timeout = 0.0
     return result
 
 

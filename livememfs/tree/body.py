@@ -3,8 +3,8 @@
 Owns one version's content: loaded when it is first needed, immutable until it is written to, then a private copy that
 remembers whether it was saved. What is large is in a file of the cache, whose parts are loaded when they are read.
 
-A file that changes in the bucket gets a new body; handles keep the one they opened, so nobody ever reads half of one
-version and half of another. Refuses sizes over the limit it was given. Trio thread only.
+A file that changes in the bucket gets a new body, and `following` says when a handle goes on in it. Refuses sizes over
+the limit it was given. Trio thread only.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ class Body:
     def loaded(self) -> bool:
         """Whether all bytes are here."""
         return self._data.complete if isinstance(self._data, LargeFile) else self._data is not None
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is read part by part."""
+        return isinstance(self._data, LargeFile)
 
     @property
     def begun(self) -> bool:

@@ -184,6 +184,9 @@ class Node:
         """What a listing may show without a request; None when `attrs` is cheap or must be asked."""
         return None
 
+    def shown(self, version: int | None) -> None:
+        """The kernel is given the attributes of this version now."""
+
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Apply `change`, or refuse it whole."""
         raise self.refuse("changing attributes")
@@ -256,6 +259,10 @@ class Directory(Node):
     def met(self, name: str) -> Node | None:
         """The node under `name` if somebody has looked at it and it is still held; asks nobody."""
         return None
+
+    def lose(self, name: str) -> bool:
+        """Another host has removed a name: whoever holds its node keeps what it was. False: it is needed here."""
+        return True
 
     def has(self, name: str, node: Node) -> bool:
         """Whether a name that `entries` gave with this node still leads to it, as far as is known; asks nobody."""

@@ -7,11 +7,11 @@ version's bytes. Trio thread only; sync bodies are critical sections.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -22,6 +22,7 @@ from livememfs.store.base import ObjectInfo
 from livememfs.store.content import Content, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.context import Context
+from livememfs.tree.following import follow
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 AnyFile = TypeVar("AnyFile", bound="ObjectFile")
@@ -99,30 +100,24 @@ class ObjectFile(File):
         return bool(self.handles) and any(handle.mode.write for handle in self.handles)
 
     @property
-    def superseded(self) -> bool:
-        """Whether the bucket has another version by now while somebody still has this one open."""
-        mine = self.body.info
-        if self.orphaned or self.busy or self.key is None or mine is None or not self.handles:
-            return False
-        now = self.context.replica.names.now(self.key)
-        return now is not None and (now.etag, now.size) != (mine.etag, mine.size)
-
-    @property
     def volatile(self) -> bool:
         """Whether the attributes may change without notice."""
         return self.busy
 
     def accepts(self, info: ObjectInfo) -> bool:
-        """Take over the bucket's current version. False: it is another one, and somebody still has this one open."""
+        """Take over the bucket's current version, also for those who have the file open to read (see `following`).
+
+        False: the file has lost its name, and is another one than that.
+        """
         mine = self.body.info
         if mine is not None and mine.etag == info.etag and mine.size == info.size:
             if info.meta is not None or mine.meta is None:
                 self.body.info = info
             return True
+        if self.orphaned:
+            return False
         if self.busy:
             return True
-        if self.handles:
-            return False
         self.body = Body(info)
         self.own = NOTHING
         return True
@@ -200,14 +195,16 @@ class ObjectFile(File):
         links, version = 0 if self.orphaned else 1, self.body.serial
         return Attrs.of("file", stat_here(self), self.body.size, version=version, nlink=links, volatile=self.volatile)
 
+    def shown(self, version: int | None) -> None:
+        if self.handles and version == self.body.serial:
+            follow(self)
+
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             self.check_writable()
         await self.refresh()
-        if (mode.write and self.orphaned) or self.superseded:
-            # Writes to a replaced version would be lost, and a reader wants the newest one: after this error the kernel
-            # looks the name up again.
-            raise errors.Stale(path=self.path)
+        if mode.write and self.orphaned:
+            raise errors.Stale(path=self.path)  # writes would be lost; the kernel now looks the name up again
         body = self.body
         if mode.truncate:
             self.truncate(0)
@@ -307,12 +304,19 @@ class ObjectFile(File):
 
 
 def node_of(known: AnyFile | None, info: ObjectInfo, make: Callable[[], AnyFile]) -> AnyFile:
-    """The node for this version: the known one, or a new one when somebody holds another version of that one open."""
-    if known is not None and known.accepts(info):
-        return known
-    if known is not None:
-        known.orphaned = True
-    return make()
+    """The node for this version: the known one, which keeps its inode, or a new one when that has lost its name."""
+    return known if known is not None and known.accepts(info) else make()
+
+
+def lose(known: MutableMapping[str, Any], name: str) -> bool:
+    """See Directory.lose, for the nodes that a directory knows."""
+    node = known.get(name)
+    if isinstance(node, ObjectFile):
+        if node.busy:
+            return False
+        node.orphaned = True
+    known.pop(name, None)
+    return True
 
 
 class ObjectHandle(Handle):
@@ -322,9 +326,11 @@ class ObjectHandle(Handle):
         self.file = file
         self.body = self._opened = body
         self.mode = mode
-        self.flushed = 0
-        # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it.
-        self.direct = any(other.body is not body for other in file.handles)
+        self.flushed = self.reached = 0
+        self.torn = False
+        # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it. Those
+        # that only read will follow.
+        self.direct = any(other.body is not body and other.mode.write for other in file.handles)
 
     @property
     def version(self) -> int:  # type: ignore[override]  # read-only here: it is the body's
@@ -332,8 +338,13 @@ class ObjectHandle(Handle):
         return self.body.serial
 
     async def read(self, offset: int, size: int) -> bytes:
-        if not self.body.has(offset, size):
-            self.body = await self.file._load(self.body, offset, size)
+        if self.torn:
+            raise errors.Stale(path=self.file.path)
+        while not (body := self.body).has(offset, size):
+            loaded = await self.file._load(body, offset, size)
+            if self.body is body:  # else it has followed meanwhile
+                self.body = loaded
+        self.reached = offset + size
         return self.body.read(offset, size)
 
     async def write(self, offset: int, data: bytes) -> int:

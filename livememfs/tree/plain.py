@@ -34,7 +34,7 @@ from livememfs.tree.node import (
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import changed, node_of, stat_of
+from livememfs.tree.objectfile import changed, lose, node_of, stat_of
 from livememfs.tree.plainfile import PlainFile, PlainObject, PlainSymlink, expect_stays, type_meta, type_of
 
 DIRECTORY_MODE = 0o755
@@ -122,7 +122,7 @@ class KnownNodes:
 class PlainDirectory(Directory):
     """A directory: everything below one prefix."""
 
-    __slots__ = ("_last", "_prefix", "context", "gone", "known", "own")
+    __slots__ = ("_prefix", "context", "known", "last", "own")
 
     def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
         super().__init__(parent, name)
@@ -131,8 +131,8 @@ class PlainDirectory(Directory):
         self.known = KnownNodes(self)
         self.own = NOTHING
         """What was set here and is not in the marker: the times of changes inside."""
-        self.gone = False
-        self._last: Attrs | None = None
+        self.last: Attrs | None = None
+        """What it was when it lost its name, for those who have it open."""
 
     @property
     def prefix(self) -> str:
@@ -160,8 +160,8 @@ class PlainDirectory(Directory):
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def attrs(self) -> Attrs:
-        if self.gone and self._last is not None:
-            return self._last  # for those who have it open; another directory may have its name by now
+        if self.last is not None:
+            return self.last  # another directory may have its name by now
         if self._prefix is None:
             await _expect_there(self)
         return replace(_attrs(self, await marker_of(self)), volatile=False)
@@ -191,6 +191,14 @@ class PlainDirectory(Directory):
 
     def met(self, name: str) -> Node | None:
         return self.known.unsaved.get(name) or self.known.stored.get(name)
+
+    def lose(self, name: str) -> bool:
+        node = self.known.stored.get(name)
+        if name in self.known.unsaved or (isinstance(node, PlainDirectory) and node.known.unsaved_below()):
+            return False
+        if isinstance(node, PlainDirectory):
+            leave(node, node.listed_attrs())
+        return lose(self.known.stored, name)
 
     def has(self, name: str, node: Node) -> bool:
         return not self.shows(name) or self.met(name) is node
@@ -311,13 +319,9 @@ class PlainDirectory(Directory):
         empty, last = await _expect_empty(node)
         await keep_directory(self, name)
         self.context.replica.remove(empty.prefix, base=self.context.replica.names.now(empty.prefix))
-        empty.leave(last)
+        leave(empty, last)
         self.known.stored.pop(name, None)
         self.touch()
-
-    def leave(self, last: Attrs) -> None:
-        """Become a directory without a name: a process that has it open sees it as it was."""
-        self.gone, self._last = True, replace(last, nlink=0)
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         node = await self.child(name)
@@ -345,7 +349,7 @@ class PlainDirectory(Directory):
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of a directory are kept in its marker; the root has none."""
-        if self.gone or not self.prefix:
+        if self.last is not None or not self.prefix:
             return
         marker = await marker_of(self)
         stat = _stat(marker)
@@ -355,6 +359,11 @@ class PlainDirectory(Directory):
         self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
         self.context.writes.count += 1  # listings show the owner of the space for what has none
         self.own = NOTHING
+
+
+def leave(directory: PlainDirectory, last: Attrs) -> None:
+    """Make it a directory without a name: a process that has it open sees it as it was."""
+    directory.last = replace(last, nlink=0)
 
 
 async def made_by(directory: PlainDirectory, caller: Caller, mode: int, *, folder: bool = False) -> Stat:
@@ -377,14 +386,14 @@ def _stat(marker: ObjectInfo | None) -> Stat:
 def _attrs(directory: PlainDirectory, marker: ObjectInfo | None) -> Attrs:
     level = directory.context.replica.names.levels.get(directory.prefix)
     below = len(level.folders) if level is not None and directory._prefix is None else 0
-    links = 0 if directory.gone else 2 + below
+    links = 0 if directory.last is not None else 2 + below
     return Attrs.of("directory", _stat(marker).under(directory.own), 0, nlink=links, volatile=True)
 
 
 async def _expect_there(directory: PlainDirectory) -> None:
     """Stale when another host has removed this directory: the kernel may have the name still."""
     above = directory.parent
-    if directory.gone or not isinstance(above, PlainDirectory):
+    if directory.last is not None or not isinstance(above, PlainDirectory):
         return
     replica = directory.context.replica
     listed = directory.name in (await replica.names.listing(above.prefix)).folders

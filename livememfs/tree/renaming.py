@@ -8,6 +8,7 @@ user every move after which a link could lead out of the space. Trio thread only
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
@@ -119,7 +120,7 @@ async def move_directory(
         if marker is not None and all(info.key != old for info in moved):
             with suppress(errors.NoSpace):  # the move is done; mode and time of the replaced directory are not wanted
                 replica.remove(new, base=marker)
-        replaces[0].leave(replaces[1])
+        replaces[0].last = replace(replaces[1], nlink=0)
     source.known.stored.pop(node.name, None)
     node.parent, node.name = target, new_name
     target.known.stored[new_name] = node

@@ -123,6 +123,10 @@ class Root(PlainDirectory):
             return self._backups
         return self._places.get(name) or self._spaces.get(name) or super().met(name)
 
+    def lose(self, name: str) -> bool:
+        self._spaces.pop(name, None)
+        return super().lose(name)
+
     async def meet(self, at_most: int) -> None:
         """Look at some of the spaces, as `children` would. Failures of the store are ignored."""
         level = self.context.replica.names.levels.get("")

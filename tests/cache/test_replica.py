@@ -335,6 +335,27 @@ async def test_a_listing_on_its_way_does_not_undo_our_hand(
     assert (await bucket.replica.names.listing("a/")).folders == {"sub"}
 
 
+async def test_a_listing_on_its_way_takes_nothing_back_that_was_heard_of_one_object(
+    bucket: Bucket, autojump_clock: trio.abc.Clock
+) -> None:
+    """Whoever watches would hear of a removal, and of a new file later, where there was one file all the time."""
+    await bucket.memory.put("a/old", b"")
+    await bucket.names("a/")
+    await trio.sleep(EXPIRED)
+    slow = _SlowAnswer(bucket.store, "list_page")
+    bucket.replica.store = bucket.replica.names.store = slow
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bucket.names, "a/")
+        await slow.answered.wait()
+        await bucket.memory.put("a/new", b"")
+        await bucket.memory.delete("a/old")
+        await bucket.replica.names.look_again(["a/new", "a/old"])
+        slow.go_on.set()
+
+    assert await bucket.names("a/") == {"new"}
+    assert sorted(bucket.published) == [("delete", "a/old", "remote"), ("put", "a/new", "remote")]
+
+
 @pytest.mark.parametrize("question", ["stat", "read"])
 @pytest.mark.parametrize("before", [b"old", None], ids=["there before", "missing before"])
 @pytest.mark.parametrize("after", [b"brand new", None], ids=["written", "removed"])

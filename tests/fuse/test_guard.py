@@ -30,6 +30,7 @@ class Mount:
         self.op_timeout = TIMEOUT
         self.requests = self.bugs = 0
         self.limited = False
+        self.announcer = None
         self.refusal: errors.LiveMemError | None = None
 
     def permit(self, request: Request) -> None:
@@ -272,7 +273,7 @@ def test_each_parameter_stands_where_pyfuse3_gives_it(name: str) -> None:
 async def asked(needs: Needs, function: Callable[..., Any], *args: Any) -> Request:
     """The request that the check of a limited mount is given."""
     seen: list[Request] = []
-    mount: Any = SimpleNamespace(op_timeout=TIMEOUT, requests=0, limited=True, permit=seen.append)
+    mount: Any = SimpleNamespace(op_timeout=TIMEOUT, requests=0, limited=True, announcer=None, permit=seen.append)
     await handler(needs)(function)(mount, *args)
     return seen[0]
 
@@ -292,7 +293,7 @@ async def test_the_check_goes_by_names_of_parameters_wherever_they_stand() -> No
         """As nobody would."""
 
     reordered.__name__ = "rename"
-    expected = Request("rename", Needs.MAKING, ((2, b"a"), (3, b"b")), None, 1, 7)
+    expected = Request("rename", Needs.MAKING, ((2, b"a"), (3, b"b")), None, 1)
     assert await asked(Needs.MAKING, rename, 2, b"a", 3, b"b", 1, CTX) == expected
     assert await asked(Needs.MAKING, reordered, CTX, b"b", 1, 3, b"a", 2) == expected
 
@@ -305,9 +306,7 @@ async def test_what_comes_by_an_open_file_goes_by_that_unless_an_inode_is_named(
         """The other."""
 
     assert await asked(Needs.READING, read, 5, 0, 1) == Request("read", Needs.READING, (), 5)
-    assert await asked(Needs.WRITING, setattr, 2, None, None, 5, CTX) == Request(
-        "setattr", Needs.WRITING, ((2, b""),), pid=7
-    )
+    assert await asked(Needs.WRITING, setattr, 2, None, None, 5, CTX) == Request("setattr", Needs.WRITING, ((2, b""),))
 
 
 async def _unknown(self: Any, inode: int, ctx: Any) -> None:

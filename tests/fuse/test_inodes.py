@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from livememfs import errors
 from livememfs.fuse import inodes as module
 from livememfs.fuse.inodes import ROOT, Inodes
+from livememfs.store.base import ObjectInfo
 from livememfs.tree.node import Directory, Node
 
 
@@ -143,6 +144,23 @@ def test_versions_that_the_kernel_knows_belong_to_the_held_node(tree: Tree) -> N
     assert not tree.inodes.keeps_pages(node.ino, 2)
     tree.inodes.count(node)
     assert tree.inodes.told(node.ino) is None
+
+
+def test_a_name_of_a_listing_is_not_a_second_inode_once_the_kernel_has_given_it_back_and_looked_it_up(
+    tree: Tree,
+) -> None:
+    """Watches on the first one would hear nothing more."""
+    info = ObjectInfo("alpha", "etag", 1, 1)
+    [listed] = tree.inodes.promise(tree.root, [("alpha", info)])
+    listed.lookups += 1
+    tree.inodes.forget(listed.ino, 1)
+    node = tree.node("alpha")
+    tree.inodes.count(node)
+
+    assert tree.inodes.revive(listed).node is node
+    assert tree.inodes.revive(listed).ino == node.ino
+    other = tree.node("beta")
+    assert tree.inodes.number(other) != node.ino
 
 
 STEPS = st.lists(

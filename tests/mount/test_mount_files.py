@@ -153,7 +153,7 @@ def test_attributes_of_ours_are_read_by_name_and_no_copier_carries_them(mounted:
     assert os.getxattr(file, "user.livememfs.key") == f"{SPACE}/file".encode()
 
 
-def test_a_file_held_open_keeps_its_bytes_when_it_changes_elsewhere(mounted: Mount, bucket: Bucket) -> None:
+def test_a_file_held_open_shows_what_it_has_become_elsewhere(mounted: Mount, bucket: Bucket) -> None:
     path = mounted / "project/f"
     path.write_text("short\n")
     with path.open() as held:
@@ -162,7 +162,7 @@ def test_a_file_held_open_keeps_its_bytes_when_it_changes_elsewhere(mounted: Mou
         sh(shown, cwd=mounted.path)
 
         assert sh("cat project/f", cwd=mounted.path).stdout == "a good deal longer than before\n"
-        assert held.read() == "short\n"
+        assert held.read() == "a good deal longer than before\n"
 
 
 def test_a_file_moved_away_after_a_listing_is_not_the_next_one_of_its_name(

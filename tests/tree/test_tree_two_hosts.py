@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hosts import APPEND, READ, WRITE, Host, World, close, read_all, refused
+from hosts import APPEND, WRITE, Host, World, close, read_all, refused
 from trio.abc import Clock
 
 from livememfs import errors
@@ -159,7 +159,7 @@ async def test_what_is_written_after_the_last_close_is_stored_at_release(world: 
     assert await world.bucket("alpha/f") == {"": b"mapped6789"}
 
 
-async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(
+async def test_a_file_that_changed_elsewhere_is_opened_for_writing_as_it_is_now(
     world: World, one: Host, other: Host, autojump_clock: Clock
 ) -> None:
     await one.write("alpha/f", "base\n")
@@ -167,13 +167,14 @@ async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(
     held = await one.open("alpha/f")
     await other.write("alpha/f", "from the other\n")
     await world.settle()
-    assert await one.node("alpha/f") is not old
+    assert await one.node("alpha/f") is old
 
-    with pytest.raises(errors.Stale):
-        await old.open(WRITE, NOBODY)  # type: ignore[attr-defined]  # it is a file
+    writer = await old.open(APPEND, NOBODY)  # type: ignore[attr-defined]  # it is a file
+    await writer.write(0, b"mine\n")
+    await close(writer)
 
-    assert await read_all(held) == b"base\n"
-    assert await (await old.open(READ, NOBODY)).read(0, 10) == b"base\n"  # type: ignore[attr-defined]  # it is a file
+    assert await read_all(held) == b"base\n"  # the kernel was not given the new size
+    assert (await world.bucket("alpha/f"))[""] == b"from the other\nmine\n"
 
 
 async def test_a_name_that_is_not_utf8_does_not_make_the_error_list_unreadable(world: World) -> None:

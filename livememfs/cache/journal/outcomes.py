@@ -70,7 +70,7 @@ class Outcomes:
             else:
                 self._catalog.heard((info,))
                 if info.etag != op.etag:
-                    self._changes.publish(Change(op.key, "put", info.etag, "local"))
+                    self._changes.publish(Change(op.key, "put", info.etag, "local", by_caller=True))  # the same bytes
         else:
             self._names.ours(op.key, self._names.now(op.key))
         self.announce(op.key, new=op.kind == "put" and op.base is FREE)

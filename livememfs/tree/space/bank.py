@@ -15,7 +15,7 @@ from livememfs.store.base import ObjectInfo
 from livememfs.tree.computed import ReadOnlyDirectory
 from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node, check_name
-from livememfs.tree.objectfile import ObjectFile, node_of
+from livememfs.tree.objectfile import ObjectFile, lose, node_of
 
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
 
@@ -54,8 +54,20 @@ class StoredDirectory(ReadOnlyDirectory):
     def steady(self) -> bool:
         return self.context.replica.names.watched(self.prefix)
 
+    async def look(self) -> None:
+        await self.context.replica.names.listing(self.prefix)
+
     def met(self, name: str) -> Node | None:
         return self._children.get(name)
+
+    def appear(self, name: str) -> Node | None:
+        level = self.context.replica.names.levels.get(self.prefix)
+        if level is None or name not in level or not _shown(name):
+            return self.met(name)
+        return self._node(name, None if name in level.folders else level.objects[name])
+
+    def lose(self, name: str) -> bool:
+        return lose(self._children, name)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
@@ -64,7 +76,7 @@ class StoredDirectory(ReadOnlyDirectory):
         return sorted(nodes.items())
 
     def _node(self, name: str, info: ObjectInfo | None) -> Node:
-        """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""
+        """A folder when `info` is None."""
         known = self._children.get(name)
         if info is None:
             if not isinstance(known, StoredDirectory):

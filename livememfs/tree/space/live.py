@@ -21,7 +21,7 @@ from livememfs.records.sealing import Form, says_nothing
 from livememfs.store.base import ObjectInfo
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Caller, Directory, Node, check_name, crossing
-from livememfs.tree.objectfile import node_of
+from livememfs.tree.objectfile import lose, node_of
 from livememfs.tree.plain import PlainDirectory, made_by
 from livememfs.tree.sandbox import Places
 from livememfs.tree.space import editing
@@ -214,6 +214,13 @@ class Live(Directory):
 
     def met(self, name: str) -> Node | None:
         return self._places.get(name) or self.known.local.get(name) or self.known.stored.get(name)
+
+    def lose(self, name: str) -> bool:
+        canonical = self.known.aliases.get(name, name)
+        if name in self.known.local or not lose(self.known.stored, canonical):
+            return False
+        self.known.forget_stored(canonical)
+        return True
 
     def has(self, name: str, node: Node) -> bool:
         return self.met(name) is node
