@@ -26,8 +26,8 @@ PREFIX = "lm_"
 SECRET_BYTES = 32
 HASH = "sha256:"
 LEAST_HASH = 8
-EMAIL = "email"
 """The fewest digits of a hash that can name a token."""
+EMAIL = "email"
 MAX_NAME = 100
 MAX_SECRET = 512
 
