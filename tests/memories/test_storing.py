@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import AlreadyExists, BadRequest, NotFound
+from livememfs.errors import AlreadyExists, BadRequest, LiveMemError, NotFound
 from livememfs.memories import storing
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -258,8 +258,12 @@ async def test_each_needs_a_space(house: House) -> None:
 
 
 async def test_a_memory_that_is_remembered_has_the_id_that_it_is_asked_for_by(house: House) -> None:
-    key = await storing.remember(house.replica, house.clock, "alpha", "goals", "to walk", agent="me")
+    heard: list[LiveMemError] = []
+    key = await storing.remember(
+        house.replica, house.clock, "alpha", "goals", "to walk", agent="me", on_private=heard.append
+    )
 
+    assert heard == []  # nothing in it is private
     assert key.startswith("alpha/goals/20260220T140000_goal_")
     assert (await house.store.get(key)).data.endswith(b"to walk")
     assert await house.current("goals") == [(storing.id_of(key.rpartition("/")[2]), "to walk")]
