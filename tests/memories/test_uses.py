@@ -152,7 +152,7 @@ async def test_a_removed_space_is_not_brought_back_by_what_was_counted(
 async def test_of_too_many_those_used_last_are_kept(world: World, autojump_clock: Clock) -> None:
     async with world.host() as uses:
         await uses.opened(SPACE)
-        uses.count(SPACE, [f"old{n}" for n in range(50)])
+        uses.count(SPACE, [f"old{n}" for n in range(50)] * 2)
         world.clock.advance(10)
         uses.count(SPACE, [f"new{n}" for n in range(MOST_KEPT)])
     kept = await world.written("one")
