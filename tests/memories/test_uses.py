@@ -201,6 +201,8 @@ async def test_what_was_done_is_counted(world: World, autojump_clock: Clock) -> 
         await trio.sleep(WRITTEN_SECONDS)
         assert uses.statistics() == UsesStatistics(2, 3, 1, 2)
         assert uses.of(SPACE, DAVID)[0] == world.told[SPACE, DAVID][0] == 4
+        await trio.sleep(2 * WRITTEN_SECONDS)
+        assert uses.statistics().written == 1  # there is nothing new
 
 
 @pytest.mark.parametrize("counted", [MOST_KEPT, MOST_KEPT + 1])
@@ -254,3 +256,14 @@ async def test_counts_that_could_not_be_written_are_written_by_the_next_minute(
 
 def _refuse(*_: object, **__: object) -> None:
     raise NoSpace(path="the disk")
+
+
+@pytest.mark.parametrize("moments", [(100, 50), (50, 100)])
+async def test_of_several_hosts_the_last_use_counts(
+    world: World, autojump_clock: Clock, moments: tuple[int, int]
+) -> None:
+    for host, last in zip(("other", "third"), moments, strict=True):
+        await world.memory.put(keys.uses_key(SPACE, host), b'{"%s": [7, %d]}' % (DAVID.encode(), last))
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+        assert uses.of(SPACE, DAVID) == (14, datetime(1970, 1, 1, 0, 1, 40, tzinfo=UTC))
