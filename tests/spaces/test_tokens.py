@@ -517,7 +517,7 @@ async def test_a_gate_follows_its_token(
     await town.later(STALE * 2)
     assert gate.access().may("read")  # nobody has said otherwise
     town.stores[1].fail_all = None
-    assert gate.statistics() == GateStatistics(limited=True, good=True, asked=int((AGAIN + 1 + STALE * 2) // AGAIN))
+    assert gate.statistics() == GateStatistics(limited=True, good=True, asked=int((AGAIN + 1 + STALE * 2) // 5))
     await tokens.revoke("cline")
     await town.later(AGAIN * 2)
     assert gate.access() is await gate.still() is NOTHING
