@@ -524,6 +524,18 @@ async def test_a_gate_follows_its_token(
     assert gate.statistics().good is False
 
 
+async def test_a_gate_warns_of_no_token_that_is_good(
+    town: Town, tokens: Tokens, nursery: trio.Nursery, autojump_clock: object
+) -> None:
+    secret, _ = await tokens.create("cline", ["read"])
+    gate = Gate(tokens)
+    await gate.enter(secret)
+    nursery.start_soon(gate.run)
+
+    await town.later(3 * AGAIN)  # a warning would fail this test
+    assert gate.statistics().asked == 2
+
+
 async def test_a_token_ends_for_a_gate_although_the_bucket_is_away(
     town: Town, tokens: Tokens, nursery: trio.Nursery, expect_log: Callable[[str], None], autojump_clock: object
 ) -> None:
