@@ -73,7 +73,7 @@ class Due:
 
     def out(self) -> None:
         """No model answered: all wait, longer each time."""
-        self._closed_until = trio.current_time() + min(OUTAGE_SECONDS * 2**self._outages, OUTAGE_MOST)
+        self._closed_until = trio.current_time() + min(OUTAGE_SECONDS * 2 ** min(self._outages, 20), OUTAGE_MOST)
         self._outages += 1
 
     def reached(self) -> None:

@@ -31,19 +31,19 @@ class SpaceEntry:
     problem: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SpaceInfo(SpaceEntry):
     """A space and what it holds; sizes in bytes. `bank_names` are the bank's files; `rules` and `synthesis` say whether
     these files are there.
     """
 
-    notes: int = 0
-    note_bytes: int = 0
-    bank_files: int = 0
-    bank_bytes: int = 0
-    bank_names: tuple[str, ...] = ()
-    rules: bool = False
-    synthesis: bool = False
+    notes: int
+    note_bytes: int
+    bank_files: int
+    bank_bytes: int
+    bank_names: tuple[str, ...]
+    rules: bool
+    synthesis: bool
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import trio
 from trio.abc import Clock
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import Unreachable
-from livememfs.memories.uses import MOST_KEPT, READ_SECONDS, WRITTEN_SECONDS, Uses
+from livememfs.errors import NoSpace, Unreachable
+from livememfs.memories.uses import MOST_KEPT, MOST_USES, READ_SECONDS, WRITTEN_SECONDS, Uses, UsesStatistics
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
@@ -102,7 +102,7 @@ async def test_counts_of_others_come_after_a_while(world: World, autojump_clock:
         two.count(SPACE, [DAVID])
         await trio.sleep(READ_SECONDS + 2 * WRITTEN_SECONDS)
         assert one.of(SPACE, DAVID)[0] == 1
-        assert one.of(SPACE, "nobody") == (0, None)
+        assert one.of(SPACE, "nobody") == one.of("a space that nobody opened", DAVID) == (0, None)
 
 
 async def test_what_was_counted_before_is_never_written_over_while_it_could_not_be_read(
@@ -152,7 +152,7 @@ async def test_a_removed_space_is_not_brought_back_by_what_was_counted(
 async def test_of_too_many_those_used_last_are_kept(world: World, autojump_clock: Clock) -> None:
     async with world.host() as uses:
         await uses.opened(SPACE)
-        uses.count(SPACE, [f"old{n}" for n in range(50)])
+        uses.count(SPACE, [f"old{n}" for n in range(50)] * 2)
         world.clock.advance(10)
         uses.count(SPACE, [f"new{n}" for n in range(MOST_KEPT)])
     kept = await world.written("one")
@@ -168,13 +168,102 @@ async def test_of_too_many_those_used_last_are_kept(world: World, autojump_clock
         (b'{"%s": [1, 1e999]}', (0, None)),
         (b'{"%s": ' + b"[" * 100_000, (0, None)),
         (b'{"%s": [2, 0]}', (2, None)),
+        (b'{"%s": [2, 253402300799]}', (2, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))),
+        (b'{"%s": [2, 253402300800]}', (2, None)),
+        (b'{"%s": [1000000000, 1]}', (MOST_USES, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))),
+        (b'{"%s": [1000000001, 1]}', (MOST_USES, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))),
     ],
 )
 async def test_what_no_host_can_have_counted_stops_nobody(
-    world: World, data: bytes, told: tuple[int, None], autojump_clock: Clock
+    world: World, data: bytes, told: tuple[int, datetime | None], autojump_clock: Clock
 ) -> None:
     await world.memory.put(keys.uses_key(SPACE, "other"), data.replace(b"%s", DAVID.encode()))
     async with world.host() as uses:
         await uses.opened(SPACE)
 
         assert uses.of(SPACE, DAVID) == told
+
+
+async def test_what_was_done_is_counted(world: World, autojump_clock: Clock) -> None:
+    """Of no use of no memory nothing is kept, and no space is read anew before its time."""
+    await world.memory.put(keys.uses_key(SPACE, "other"), b'{"%s": [2, 0]}' % DAVID.encode())
+    await world.memory.put(f"{keys.uses_prefix(SPACE)}notes.txt", b"no counts")
+    async with world.host() as uses:
+        uses.count(SPACE, [])
+        assert (uses.statistics(), world.told) == (UsesStatistics(0, 0, 0, 0), {})
+        await uses.opened(SPACE)
+        assert (uses.statistics(), world.told) == (UsesStatistics(0, 0, 0, 1), {(SPACE, DAVID): (2, 0)})
+        uses.count(SPACE, [])
+        await trio.sleep(READ_SECONDS - 1)
+        assert uses.statistics() == UsesStatistics(0, 0, 0, 1)
+        uses.count(SPACE, [DAVID, SHOULDER, DAVID])
+        assert uses.statistics() == UsesStatistics(2, 3, 0, 1)
+        await trio.sleep(WRITTEN_SECONDS)
+        assert uses.statistics() == UsesStatistics(2, 3, 1, 2)
+        assert uses.of(SPACE, DAVID)[0] == world.told[SPACE, DAVID][0] == 4
+        await trio.sleep(2 * WRITTEN_SECONDS)
+        assert uses.statistics().written == 1  # there is nothing new
+
+
+@pytest.mark.parametrize("counted", [MOST_KEPT, MOST_KEPT + 1])
+async def test_of_another_hosts_counts_no_more_are_taken_than_a_host_writes(
+    world: World, autojump_clock: Clock, counted: int
+) -> None:
+    await world.memory.put(
+        keys.uses_key(SPACE, "other"), json.dumps({f"m{n}": [1, 0] for n in range(counted)}).encode()
+    )
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+    assert len(world.told) == MOST_KEPT
+
+
+async def test_of_those_used_at_the_same_second_the_first_names_are_kept(world: World, autojump_clock: Clock) -> None:
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+        uses.count(SPACE, [f"m{n:05}" for n in reversed(range(MOST_KEPT + 1))])
+    assert sorted(await world.written("one")) == [f"m{n:05}" for n in range(MOST_KEPT)]
+
+
+@pytest.mark.parametrize("changed", ["put", "delete"])
+async def test_counts_outlive_every_change_but_the_removal_of_their_space(
+    world: World, autojump_clock: Clock, changed: str
+) -> None:
+    async with world.host() as uses:
+        replica = uses._replica
+        await uses.opened(SPACE)
+        uses.count(SPACE, [DAVID])
+        await spaces.create(replica, world.clock, SPACE)  # its record is put
+        if changed == "delete":
+            await replica.put(f"{SPACE}/memories/{DAVID}.md", b"David lives in Pau")
+            await replica.delete(f"{SPACE}/memories/{DAVID}.md")
+        assert uses.of(SPACE, DAVID)[0] == 1
+
+
+async def test_counts_that_could_not_be_written_are_written_by_the_next_minute(
+    world: World, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+        uses.count(SPACE, [DAVID])
+        with monkeypatch.context() as broken:
+            broken.setattr(uses._replica, "save", _refuse)
+            await trio.sleep(WRITTEN_SECONDS + 1)
+        assert uses.statistics().written == 0
+        await trio.sleep(WRITTEN_SECONDS)
+        assert uses.statistics().written == 1
+    assert (await world.written("one"))[DAVID][0] == 1
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise NoSpace(path="the disk")
+
+
+@pytest.mark.parametrize("moments", [(100, 50), (50, 100)])
+async def test_of_several_hosts_the_last_use_counts(
+    world: World, autojump_clock: Clock, moments: tuple[int, int]
+) -> None:
+    for host, last in zip(("other", "third"), moments, strict=True):
+        await world.memory.put(keys.uses_key(SPACE, host), b'{"%s": [7, %d]}' % (DAVID.encode(), last))
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+        assert uses.of(SPACE, DAVID) == (14, datetime(1970, 1, 1, 0, 1, 40, tzinfo=UTC))

@@ -19,7 +19,9 @@ from livememfs.records.access import Access
 from livememfs.records.token import hash_of
 from livememfs.serve.guard import (
     BODY_SECONDS,
+    CONNECTION,
     COOKIE,
+    HEADERS,
     LARGEST_BODY,
     MOST_AT_ONCE,
     MOST_OF_A_TOKEN,
@@ -28,6 +30,7 @@ from livememfs.serve.guard import (
     SMALL_BODY,
     UNKNOWN_SECONDS,
     Guard,
+    GuardStatistics,
     local_path,
 )
 from livememfs.serve.http import ListenAddress, names_of
@@ -216,6 +219,13 @@ async def test_what_only_looks_open_is_not(door: Door, path: str) -> None:
     assert (await door.ask(HOST, path=path, method="POST"))[0] == 401
 
 
+async def test_an_open_first_page_opens_nothing_below_it() -> None:
+    door = Door(open_paths=("/",))
+
+    assert (await door.ask(HOST, path="/"))[0] == 200
+    assert (await door.ask(HOST, path="/mcp"))[0] == 401
+
+
 async def test_while_nobody_can_look_a_token_up_nobody_comes_in(door: Door) -> None:
     door.registry.error = Unreachable("down")
 
@@ -352,6 +362,44 @@ async def test_a_body_that_fits_arrives_whole(door: Door) -> None:
     assert door.inside.bodies == [b"x" * (3 << 20)]
 
 
+@pytest.mark.parametrize("headers", [{}, BEARER])
+async def test_a_body_of_exactly_the_most_fits_and_a_byte_more_does_not(door: Door, headers: dict[str, str]) -> None:
+    most, path = (4 << 20, "/mcp") if headers else (64 << 10, "/login")
+    assert (LARGEST_BODY, SMALL_BODY) == (4_194_304, 65_536)
+
+    assert (await door.ask({**HOST, **headers, "content-length": str(most)}, path=path, body=b"x" * most))[0] == 200
+    assert (await door.ask({**HOST, **headers}, path=path, body=b"x" * most))[0] == 200
+    for status, answer, body in (
+        await door.ask({**HOST, **headers, "content-length": str(most + 1)}, path=path),
+        await door.ask({**HOST, **headers}, path=path, body=b"x" * (most + 1)),
+    ):
+        assert (status, answer["connection"]) == (413, "close")
+        assert json.loads(body) == {"error": f"a request here has at most {most // 1024:,} kB"}
+    assert door.inside.bodies == [b"x" * most] * 2
+
+
+@pytest.mark.parametrize(("length", "status"), [("0" * 20, 200), ("0" * 21, 413), ("9" * 5_000, 413), ("\xb2", 413)])
+async def test_a_length_is_a_number_that_can_be_read(door: Door, length: str, status: int) -> None:
+    assert (await door.ask({**HOST, **BEARER, "content-length": length}))[0] == status
+
+
+async def test_who_leaves_before_the_end_of_a_request_is_not_served(door: Door) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    raw = [(name.encode(), value.encode()) for name, value in {**HOST, **BEARER}.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw, "state": {}}  # and no client
+    await door.guard(scope, receive, send)  # type: ignore[arg-type]  # a scope is a mutable mapping
+
+    assert (sent[0]["status"], door.inside.scopes) == (400, [])
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
 class Endless(Megabytes):
     """A byte a second."""
 
@@ -472,6 +520,158 @@ async def test_what_could_be_understood_in_two_ways_is_refused(door: Door, heade
 async def test_no_other_protocol_is_spoken(door: Door) -> None:
     assert (await door.ask({**HOST, **BEARER}, method="PRI", path="*", version="2.0"))[0] == 400
     assert (await door.ask({**HOST, **BEARER}, version="1.0"))[0] == 200
+
+
+# --- what is told ----------------------------------------------------------------------------------------------------
+
+
+class Line:
+    """A connection that takes note of what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def begun(self) -> None:
+        self.told.append("begun")
+
+    def ended(self) -> None:
+        self.told.append("ended")
+
+    def belongs_to(self, holder: str) -> None:
+        self.told.append(holder)
+
+
+@pytest.mark.parametrize(
+    ("headers", "path", "told"),
+    [
+        ({**HOST, **BEARER}, "/mcp", ["begun", hash_of(SECRET), "ended"]),
+        (HOST, "/login", ["begun", "ended"]),
+        (HOST, "/mcp", ["begun", "ended"]),
+        ({**HOST, **BEARER}, "/healthz", ["begun", "ended"]),
+    ],
+)
+async def test_a_connection_knows_when_a_request_is_under_way_and_whose_it_is(
+    door: Door, headers: dict[str, str], path: str, told: list[str]
+) -> None:
+    """Else it would be closed in the middle of one, or count for nobody."""
+    line = Line()
+
+    await door.ask(headers, path=path, state={CONNECTION: line, "kept": 1})
+
+    assert line.told == told
+    if path in ("/mcp", "/login") and door.inside.scopes:
+        assert door.inside.scopes[0]["state"]["kept"] == 1
+
+
+async def test_each_request_is_counted_by_what_became_of_it(door: Door) -> None:
+    assert door.guard.statistics() == GuardStatistics(served=0, unknown=0, foreign=0, too_much=0, under_way=0)
+    for headers, path in (
+        ({**HOST, **BEARER}, "/mcp"),
+        (HOST, "/healthz"),
+        ({"host": "evil.example"}, "/healthz"),
+        ({**HOST, "origin": "null"}, "/mcp"),
+        (HOST, "/mcp"),
+        ({**HOST, **BEARER, "content-length": "x"}, "/mcp"),
+    ):
+        await door.ask(headers, path=path)
+    assert door.guard.statistics() == GuardStatistics(served=2, unknown=1, foreign=2, too_much=1, under_way=0)
+
+    door.inside.hold = trio.Event()
+    async with trio.open_nursery() as nursery:
+        for _ in range(MOST_OF_A_TOKEN + 1):
+            nursery.start_soon(door.ask, {**HOST, **BEARER})
+        await trio.testing.wait_all_tasks_blocked()
+        assert door.guard.statistics() == GuardStatistics(
+            served=2 + MOST_OF_A_TOKEN, unknown=1, foreign=2, too_much=2, under_way=MOST_OF_A_TOKEN
+        )
+        door.inside.hold.set()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "advice"),
+    [
+        (HOST, 401, True),
+        ({"host": "evil.example"}, 421, True),
+        ({**HOST, "origin": "null"}, 403, False),
+    ],
+)
+async def test_a_refusal_says_why_in_json_and_keeps_the_connection(
+    door: Door, headers: dict[str, str], status: int, advice: bool
+) -> None:
+    got, answer, body = await door.ask(headers)
+
+    assert got == status
+    assert ("www-authenticate" in answer, "connection" in answer) == (status == 401, False)
+    assert set(json.loads(body)) == ({"error", "what_to_do"} if advice else {"error"})
+    assert {name.decode(): value.decode() for name, value in HEADERS}.items() <= answer.items()
+
+
+@pytest.mark.parametrize(("accept", "sign_in"), [("application/json", "/login"), ("text/html", "")])
+async def test_a_program_is_not_sent_to_sign_in_nor_is_anybody_where_nobody_can(accept: str, sign_in: str) -> None:
+    assert (await Door(sign_in=sign_in).ask({**HOST, "accept": accept}, path="/s/", method="GET"))[0] == 401
+
+
+async def test_what_an_answer_says_of_itself_stays_and_the_rest_is_added(door: Door) -> None:
+    async def cached(scope: Any, receive: Any, send: Any) -> None:
+        assert [await receive(), await receive()] == [
+            {"type": "http.request", "body": b"{}", "more_body": False},
+            {"type": "http.request", "body": b"{}", "more_body": False},  # what the server gives next
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"Cache-Control", b"max-age=60")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    door.guard._app = cached
+    _, answer, _ = await door.ask({**HOST, **BEARER})
+
+    assert answer == {**{name.decode(): value.decode() for name, value in HEADERS}, "cache-control": "max-age=60"}
+
+
+async def test_that_the_server_starts_and_stops_is_passed_on(door: Door) -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
+
+    async def never(*_: Any) -> Any:
+        raise AssertionError
+
+    door.guard._app = app
+    await door.guard({"type": "lifespan"}, never, never)
+    assert seen == ["lifespan"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": f"bearer {SECRET}"},
+        {"authorization": f"BEARER   {SECRET}  "},
+        {"cookie": f'{COOKIE}="{SECRET}"'},
+        {"cookie": f"\t{COOKIE}={SECRET} "},
+    ],
+)
+async def test_a_token_is_read_as_programs_write_it(door: Door, headers: dict[str, str]) -> None:
+    assert (await door.ask({**HOST, **headers}))[0] == 200
+
+
+async def test_a_cookie_of_any_length_costs_no_more_than_a_long_one(door: Door) -> None:
+    await door.ask({**HOST, "cookie": f"{COOKIE}={'x' * 1_000_000}"})
+
+    assert len(door.registry.asked[0]) == 512
+
+
+async def test_who_sends_no_token_asks_for_none(door: Door) -> None:
+    await door.ask(HOST, path="/login")
+
+    assert (door.registry.asked, door.inside.scopes[0]["state"]["holder"]) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/", "/"), ("/s/alpha/", "/s/alpha/"), ("/a//b", "/a//b"), ("//a", "/"), ("/\\a", "/"), ("a", "/"), ("", "/"),
+     ("/a\nb", "/"), ("/é", "/é")],
+)  # fmt: skip
+def test_a_path_of_this_server_is_kept(path: str, target: str) -> None:
+    assert local_path(path) == target
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------

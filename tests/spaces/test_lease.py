@@ -17,7 +17,15 @@ from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.records import keys
 from livememfs.runs.apply import Recovery
-from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, HeldLease, Leases
+from livememfs.spaces.lease import (
+    LOOKED_AT_EVERY,
+    RENEWED_EVERY,
+    SECONDS,
+    HeldLease,
+    Leases,
+    LeaseStatistics,
+    expires,
+)
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -190,6 +198,66 @@ async def test_a_run_that_ends_during_a_renewal_gives_the_lease_back(hosts: Host
         hosts.stores[0].script("put", Fault(late=2.0))
         await trio.sleep(RENEWED_EVERY + 1)
     assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
+
+
+async def test_what_was_abandoned_is_not_given_back(
+    hosts: Hosts, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    """As after a crash: what follows may not wait for the store."""
+    expect_log("the lease of a space is lost")
+    async with hosts.one.hold(SPACE) as held:
+        held.abandon()
+        with pytest.raises(errors.LeaseLost, match="abandoned"):
+            await held.check()
+        await trio.sleep(RENEWED_EVERY + 1)
+    assert hosts.stores[0].counts["put"] == 1  # when it was taken
+    assert (await took(hosts.two))[1] >= SECONDS
+
+
+async def test_who_is_done_waits_for_the_store_a_moment_only(hosts: Hosts, autojump_clock: Clock) -> None:
+    async with hosts.one.hold(SPACE):
+        hosts.stores[0].latency("put", 60)
+        done = trio.current_time()
+    assert trio.current_time() - done == 5
+
+
+async def test_a_store_that_fails_at_the_end_fails_nobodys_work(hosts: Hosts, autojump_clock: Clock) -> None:
+    async with hosts.one.hold(SPACE):
+        hosts.stores[0].fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    assert hosts.one.statistics().held == 0
+
+
+async def test_what_is_held_waited_for_and_taken_over_is_counted(hosts: Hosts, autojump_clock: Clock) -> None:
+    """A takeover is of a dead host's: not of one that was given back, nor of the former process of the same host."""
+    for leases in (hosts.one, hosts.two):
+        async with leases.hold(SPACE):
+            assert leases.statistics() == LeaseStatistics(held=1, waits=0, takeovers=0)
+        assert leases.statistics() == LeaseStatistics(held=0, waits=0, takeovers=0)
+    await hosts.two.acquire(SPACE)
+    await hosts.two.acquire(SPACE)
+    assert hosts.two.statistics() == LeaseStatistics(held=0, waits=0, takeovers=0)
+    await hosts.one.acquire(SPACE)
+    assert hosts.one.statistics() == LeaseStatistics(held=0, waits=60, takeovers=1)
+
+
+async def test_a_lease_says_until_when_it_is_held_for_people(hosts: Hosts, autojump_clock: Clock) -> None:
+    async with hosts.one.hold(SPACE):
+        assert expires((await hosts.memory.get(KEY)).data) == "2026-02-20T14:01:00Z"
+    assert expires((await hosts.memory.get(KEY)).data) == ""
+    for odd in (b"", b'{"holder": "x", "fence": 1}', b'{"holder": "x", "fence": 1, "expires_at": "soon"}'):
+        assert expires(odd) == ""
+
+
+async def test_without_conditions_only_who_takes_it_from_others_waits_for_their_writes(
+    nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    hosts = Hosts(nursery, WithoutConditions(ManualClock()))
+    for leases, waits in ((hosts.one, 2), (hosts.one, 0), (hosts.two, SECONDS + 2)):
+        held, seconds = await took(leases)
+        assert seconds == waits
+        renewed = trio.current_time()
+        await held.check()
+        assert trio.current_time() == renewed
 
 
 async def test_what_is_no_lease_may_be_somebodys_and_is_taken_over_like_a_dead_hosts(

@@ -19,13 +19,16 @@ from livememfs.errors import (
     NotFound,
     NotSignedIn,
     ObjectUnreadable,
+    PreconditionFailed,
+    TimedOut,
     Unreachable,
 )
 from livememfs.records import keys
-from livememfs.records.access import EVERYTHING, NOTHING, Access
-from livememfs.spaces.gate import AGAIN, Gate
+from livememfs.records.access import EVERYTHING, NOTHING, PERMISSIONS, Access
+from livememfs.records.token import MAX_NAME
+from livememfs.spaces.gate import AGAIN, Gate, GateStatistics
 from livememfs.spaces.lease import Leases
-from livememfs.spaces.tokens import FRESH, STALE, UNKNOWN, USED_EVERY, Tokens
+from livememfs.spaces.tokens import CHANGE_SECONDS, FRESH, STALE, UNKNOWN, USED_EVERY, Tokens, TokensStatistics
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -189,12 +192,17 @@ async def test_rights_can_be_changed_and_what_is_not_named_stays(tokens: Tokens)
     [
         (("", ["read"]), BadRequest),
         (("a\nb", ["read"]), BadRequest),
+        (("  ", ["read"]), BadRequest),
         (("x" * 101, ["read"]), BadRequest),
+        (("AKIA" + "IOSFODNN7EXAMPLE", ["read"]), InvalidName),
+        (("x", ["read", "root"]), BadRequest),
         (("x", []), BadRequest),
         (("x", ["root"]), BadRequest),
         (("x", ["read"], ["../alpha"]), InvalidName),
         (("x", ["read"], ["_system"]), InvalidName),
+        (("x", ["read"], ["alpha", "../alpha"]), InvalidName),
         (("x", ["read"], (), timedelta()), BadRequest),
+        (("x", ["read"], (), timedelta(seconds=-1)), BadRequest),
         (("x", ["read"], (), timedelta(days=9_999_999)), BadRequest),
     ],
 )
@@ -204,6 +212,30 @@ async def test_what_no_token_can_be_is_refused_and_nothing_is_written(
     with pytest.raises(error):
         await tokens.create(*arguments)
     assert town.stores[0].counts["put"] == 0
+
+
+@pytest.mark.parametrize("changed", [{"permissions": []}, {"permissions": ["root"]}, {"spaces": ["_system"]}])
+async def test_rights_that_no_token_can_have_are_not_given_later(tokens: Tokens, changed: dict[str, list[str]]) -> None:
+    secret, _ = await tokens.create("cline", ["read"], ["alpha"])
+
+    with pytest.raises((BadRequest, InvalidName)):
+        await tokens.update("cline", **changed)
+    assert await tokens.access(secret) == Access("cline", frozenset({"read"}), ("alpha",))
+
+
+async def test_a_right_includes_the_lower_ones_and_a_name_may_have_a_hundred_characters(tokens: Tokens) -> None:
+    _, token = await tokens.create("x" * MAX_NAME, ["admin", "read"])
+
+    assert (token.permissions, token.expires_at) == (PERMISSIONS, None)
+    assert (await tokens.update("x" * MAX_NAME, permissions=["write", "read"])).permissions == ("read", "write")
+
+
+@pytest.mark.parametrize(
+    ("which", "named"), [("nobody", "token nobody"), ("x" * 100, "token xxx"), ("x" * 101, "such token")]
+)
+async def test_a_token_that_is_not_there_is_named_as_far_as_it_may_be(tokens: Tokens, which: str, named: str) -> None:
+    with pytest.raises(NotFound, match=named):
+        await tokens.revoke(which)
 
 
 async def test_a_name_is_given_once_while_its_token_is_good(tokens: Tokens) -> None:
@@ -284,6 +316,64 @@ async def test_a_registry_that_cannot_be_read_is_never_written_over(town: Town, 
     assert (await town.memory.get(KEY)).data == b"not json"
 
 
+async def test_who_never_comes_to_a_change_gives_up_after_a_minute_of_ever_longer_pauses(
+    town: Town, tokens: Tokens, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    least: list[float] = []
+
+    def longest(low: float, high: float) -> float:
+        least.append(low)
+        return high
+
+    monkeypatch.setattr("random.uniform", longest)
+    town.stores[0].script("put", *(Fault(before=PreconditionFailed(key=KEY)) for _ in range(100)))
+    begun = trio.current_time()
+
+    with pytest.raises(TimedOut, match="tokens"):
+        await tokens.create("cline", ["read"])
+
+    assert trio.current_time() - begun == pytest.approx(CHANGE_SECONDS)
+    pauses = [0.05, 0.1, 0.2, 0.4, 0.8]  # and then one of a second after the other
+    assert tokens.statistics().retries == len(pauses) + int(CHANGE_SECONDS - sum(pauses)) + 1
+    assert set(least) == {0}
+
+
+async def test_what_changes_nothing_is_not_written_and_all_that_is_done_is_counted(
+    town: Town, tokens: Tokens, autojump_clock: object
+) -> None:
+    assert tokens.statistics() == TokensStatistics(asked=0, good=0, reads=0, writes=0, retries=0)
+    secret, _ = await tokens.create("cline", ["read"])
+    assert tokens.statistics() == TokensStatistics(asked=0, good=0, reads=1, writes=1, retries=0)
+    await tokens.purge(revoked=True)
+    await tokens.update("cline")
+    assert tokens.statistics() == TokensStatistics(asked=0, good=0, reads=3, writes=1, retries=0)
+    await town.later(UNKNOWN)
+    assert await tokens.access("lm_nobodys") is None  # the copy counts for so long
+    await town.later(FRESH - UNKNOWN)
+    assert await tokens.access(secret) is not None
+    assert tokens.statistics() == TokensStatistics(asked=2, good=1, reads=3, writes=1, retries=0)
+    await town.later(0.1)
+    assert await tokens.access(secret) is not None
+    assert tokens.statistics() == TokensStatistics(asked=3, good=2, reads=4, writes=1, retries=0)
+    town.stores[0].script("put", Fault(before=PreconditionFailed(key=KEY)))
+    await tokens.revoke("cline")
+    assert tokens.statistics() == TokensStatistics(asked=3, good=2, reads=6, writes=2, retries=1)
+    assert town.stores[0].counts["put"] == 3
+
+
+async def test_without_conditions_all_that_is_done_is_counted_too(
+    nursery: trio.Nursery, autojump_clock: object
+) -> None:
+    town = Town(nursery, WithoutConditions(ManualClock()))
+    tokens = town.host()
+
+    secret, _ = await tokens.create("cline", ["read"])
+
+    assert tokens.statistics() == TokensStatistics(asked=0, good=0, reads=2, writes=1, retries=0)
+    assert await tokens.access(secret) is not None  # from the copy
+    assert tokens.statistics().reads == 2
+
+
 # --- while the bucket is away ----------------------------------------------------------------------------------------
 
 
@@ -357,6 +447,24 @@ async def test_what_was_used_last_is_written_at_the_end(town: Town, tokens: Toke
     assert (await town.kept())[0]["last_used_at"] == "2026-02-20T14:00:00Z"
 
 
+async def test_only_a_use_after_a_minute_is_one_to_write_and_no_later_one_is_set_back(
+    town: Town, tokens: Tokens, autojump_clock: object
+) -> None:
+    secret, _ = await tokens.create("cline", ["read"])
+    late = town.host()
+    await late.access(secret)  # and writes it when the other has written a later one
+    await tokens.write_uses()  # there is none
+    assert town.stores[0].counts["put"] == 1
+    await town.later(10)
+    for seconds, writes in ((0, 2), (USED_EVERY - 1, 2), (1, 3)):
+        await town.later(seconds)
+        await tokens.access(secret)
+        await tokens.write_uses()
+        assert town.stores[0].counts["put"] == writes
+    await late.write_uses()
+    assert (await town.kept())[0]["last_used_at"] == "2026-02-20T14:01:10Z"
+
+
 async def test_a_use_that_cannot_be_written_keeps_nobody_from_using_it(
     town: Town, tokens: Tokens, nursery: trio.Nursery, autojump_clock: object
 ) -> None:
@@ -381,7 +489,8 @@ async def test_a_gate_without_a_token_allows_everything_and_asks_nobody(town: To
     gate = Gate(tokens)
     await gate.run()
 
-    assert gate.access() == EVERYTHING
+    assert gate.access() == await gate.still() == EVERYTHING
+    assert gate.statistics() == GateStatistics(limited=False, good=True, asked=0)
     assert not gate.limited
     assert town.stores[0].requests == []
 
@@ -408,9 +517,23 @@ async def test_a_gate_follows_its_token(
     await town.later(STALE * 2)
     assert gate.access().may("read")  # nobody has said otherwise
     town.stores[1].fail_all = None
+    assert gate.statistics() == GateStatistics(limited=True, good=True, asked=int((AGAIN + 1 + STALE * 2) // 5))
     await tokens.revoke("cline")
     await town.later(AGAIN * 2)
-    assert gate.access() is NOTHING
+    assert gate.access() is await gate.still() is NOTHING
+    assert gate.statistics().good is False
+
+
+async def test_a_gate_warns_of_no_token_that_is_good(
+    town: Town, tokens: Tokens, nursery: trio.Nursery, autojump_clock: object
+) -> None:
+    secret, _ = await tokens.create("cline", ["read"])
+    gate = Gate(tokens)
+    await gate.enter(secret)
+    nursery.start_soon(gate.run)
+
+    await town.later(3 * AGAIN)  # a warning would fail this test
+    assert gate.statistics().asked == 2
 
 
 async def test_a_token_ends_for_a_gate_although_the_bucket_is_away(
