@@ -5,8 +5,8 @@ Owns these four forms and how a text that is too long for a memory is cut. Refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,14 @@ class SourceEvent:
 
 @dataclass(frozen=True)
 class SourceTalk:
-    """What a session holds: its events, in the order of the transcript, and what could not be read of it."""
+    """What a session holds: its events, in the order of the transcript, and what could not be read of it.
+
+    :summary: what the tool itself says of it, by the names of SUMMARY_FIELDS
+    """
 
     events: tuple[SourceEvent, ...]
     faults: tuple[SourceFault, ...] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ on here since, stays as it is. Trio thread only; a session is read and cleaned i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from livememfs.records.event import OBSERVED_KINDS, Event, as_text, shortened
 from livememfs.records.session import Session, Summary, with_prompts
 from livememfs.spaces.objects import put_new, put_version
 from livememfs.text.own import basic
+from livememfs.text.privacy import redaction as privacy
 from livememfs.text.size import tokens
 from livememfs.text.times import iso
 
@@ -55,12 +56,14 @@ class Clean:
     :events:  prompts, and all that the agent did and said
     :waiting: what is observed of it
     :private: the kinds of private text that were replaced
+    :summary: what the tool says of it, by field
     """
 
     events: tuple[Event, ...]
     waiting: tuple[Event, ...]
     private: tuple[str, ...]
     faults: tuple[SourceFault, ...]
+    summary: Mapping[str, str]
 
     @property
     def prompts(self) -> list[Event]:
@@ -110,8 +113,12 @@ def cleaned(capture: Capture, session: SourceSession) -> Clean:
     past = {(each.said.kind, each.said.id): capture.past(each.said, each.at) for each in talk.events}
     kept = [each for each in past.values() if each.skipped in ("", OFF)]
     observed = (each.event for each in kept if not each.skipped and each.event.kind in OBSERVED_KINDS)
-    private = tuple(sorted({kind for each in past.values() for kind in each.private}))
-    return Clean(tuple(each.event for each in kept), tuple(observed), private, talk.faults)
+    said = {name: privacy.redact(text) for name, text in talk.summary.items()}
+    found = {kind for each in past.values() for kind in each.private} | {
+        kind for each in said.values() for kind in each.found
+    }
+    summary = {name: each.text for name, each in said.items()}
+    return Clean(tuple(each.event for each in kept), tuple(observed), tuple(sorted(found)), talk.faults, summary)
 
 
 async def bring(
@@ -168,15 +175,15 @@ def _session(place: SessionPlace, source: str, clean: Clean) -> Session:
 async def _words(replica: Replica, place: SessionPlace, clean: Clean) -> None:
     """The words of the session as its summary, which a search finds at once; until the observer has written one."""
     said = [event for event in clean.events if event.kind == "said"]
-    if not clean.prompts and not said:
+    words = clean.summary or {"request": _lines(clean.prompts), "learned": _lines(said)}
+    if not any(words.values()):
         return
     summary = Summary(
         session=place.session,
         created_at=max(event.at for event in clean.events),
-        request=_lines(clean.prompts),
-        learned=_lines(said),
         project=clean.events[-1].project,
         model=MODEL,
+        **words,
     )
     key = place.key(keys.SUMMARY)
     there = await data_of(replica, key)

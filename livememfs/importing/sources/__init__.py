@@ -9,7 +9,9 @@ from livememfs.importing.item import Reader
 from livememfs.importing.sources import (
     basic_memory,
     buckets,
+    chatgpt,
     claude_code,
+    claude_mem,
     codex,
     jsonlines,
     markdown,
@@ -38,5 +40,7 @@ SOURCES: Mapping[str, Source] = {
         Source("live-memory", "a space: a folder or .tar.gz of a bucket, a backup or an export", buckets.read),
         Source("claude-code", "its folder (~/.claude), or one transcript", claude_code.read),
         Source("codex", "its folder (~/.codex), or one rollout", codex.read),
+        Source("chatgpt", "an export: its .zip, its folder, or conversations.json", chatgpt.read),
+        Source("claude-mem", "its folder (~/.claude-mem), or its database", claude_mem.read),
     )
 }

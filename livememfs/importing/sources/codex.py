@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,6 @@ def _failed(output: Any) -> bool:
 def _json(value: Any) -> Any:
     """What a text of JSON holds, where it is an object; else the text."""
     if isinstance(value, str) and value.startswith("{"):
-        try:
+        with suppress(Unreadable):
             return read_json(value.encode("utf-8", "surrogatepass"))
-        except Unreadable:
-            pass
     return value
