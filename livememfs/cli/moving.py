@@ -20,6 +20,7 @@ from livememfs.errors import UsageError
 from livememfs.importing.export import FORMS, Form, Written
 from livememfs.importing.export import export as export_space
 from livememfs.importing.importer import Imported, Importer
+from livememfs.importing.sessions import Transcripts
 from livememfs.importing.sources import SOURCES
 
 MOST_FOUND = 100
@@ -45,7 +46,10 @@ def import_(
         raise UsageError(f"there is no {place}; {source} takes {form.takes}")
 
     async def work(app: App) -> Imported:
-        importer = Importer(app.replica, space, form, dry_run=dry_run, on_private=output.complain)
+        transcripts = Transcripts(app.capture, app.observer.parking)
+        importer = Importer(
+            app.replica, space, form, transcripts=transcripts, dry_run=dry_run, on_private=output.complain
+        )
         with output.bar(f"reading {place}") as progress:
             return await importer.bring(place, progress)
 

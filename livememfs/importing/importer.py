@@ -15,14 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import NotText, ObjectMissing, PreconditionFailed, TooLarge
-from livememfs.importing.item import KINDS, SourceFault, SourceItem, SourceObject
+from livememfs.importing.item import KINDS, SourceFault, SourceItem, SourceObject, SourceSession
+from livememfs.importing.sessions import IMPORT_FROM, IMPORT_OF, Outcome, Transcripts, bring, cleaned
 from livememfs.importing.sources import Source
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
@@ -36,12 +37,12 @@ from livememfs.text.privacy import redaction as privacy
 from livememfs.text.size import tokens
 from livememfs.text.times import iso
 
-IMPORT_ID, IMPORT_FROM, IMPORT_OF = "import_id", "import_from", "import_of"
+IMPORT_ID = "import_id"
 ATTEMPTS = 64
 """Names that an item may have: eight digits of a hash are taken by another item once in four thousand million pairs."""
 LONGEST_ID = 256
-Outcome = Literal["new", "changed", "known", "kept here"]
 Progress = Callable[[int, int], None]
+Brought = SourceItem | SourceObject | SourceSession
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,17 @@ class Importer:
     """One import into a space. `dry_run`: tell only what would be done."""
 
     def __init__(
-        self, replica: Replica, space: str, source: Source, *, dry_run: bool = False, on_private: OnPrivate = unheard
+        self,
+        replica: Replica,
+        space: str,
+        source: Source,
+        *,
+        transcripts: Transcripts,
+        dry_run: bool = False,
+        on_private: OnPrivate = unheard,
     ) -> None:
         self._replica, self._space, self._source, self._dry_run = replica, space, source, dry_run
-        self._on_private = on_private
+        self._transcripts, self._on_private = transcripts, on_private
         self._form = MemoryForm(keys.MEMORIES)
         self._there: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -87,12 +95,18 @@ class Importer:
         self._name([each for each in wanted if isinstance(each, SourceItem)])
         done = 0
 
-        async def one(each: SourceItem | SourceObject) -> None:
+        async def one(each: Brought) -> None:
             nonlocal done
             try:
-                outcome = await (self._item(each) if isinstance(each, SourceItem) else self._exact(each))
-                self._counts[outcome] += 1
-            except (NotText, TooLarge, frontmatter.FrontMatterError) as error:  # of this one; others fail for all
+                outcome = await self._one(each)
+                if outcome is not None:
+                    self._counts[outcome] += 1
+            except (
+                NotText,
+                TooLarge,
+                PreconditionFailed,
+                frontmatter.FrontMatterError,
+            ) as error:  # of this one; others fail for all
                 self._faults.append(SourceFault(each.place, str(error)))
             done += 1
             progress(done, len(wanted))
@@ -100,6 +114,11 @@ class Importer:
         await for_each(wanted, one)
         faults = sorted(self._faults, key=lambda fault: fault.place)
         return Imported(dict(self._counts), self._tokens, tuple(faults))
+
+    async def _one(self, each: Brought) -> Outcome | None:
+        if isinstance(each, SourceSession):
+            return await self._session(each)
+        return await (self._item(each) if isinstance(each, SourceItem) else self._exact(each))
 
     # --- which names ------------------------------------------------------------------------------------------
 
@@ -202,6 +221,22 @@ class Importer:
         }
         return {name: value for name, value in fields.items() if value}
 
+    # --- one session ------------------------------------------------------------------------------------------
+
+    async def _session(self, each: SourceSession) -> Outcome | None:
+        """None for one in which nothing was asked or done."""
+        clean = await trio.to_thread.run_sync(cleaned, self._transcripts.capture, each)
+        self._faults += clean.faults
+        if not clean.events:
+            return None
+        if clean.private:
+            self._on_private(privacy.told(each.place, clean.private))
+        outcome, new = await bring(
+            self._replica, self._space, self._source.name, clean, self._transcripts.parking, dry_run=self._dry_run
+        )
+        self._tokens += new
+        return outcome
+
     # --- one object that keeps its name -----------------------------------------------------------------------
 
     async def _exact(self, each: SourceObject) -> Outcome:
@@ -222,9 +257,11 @@ class Importer:
         return "known" if there == data else "kept here"
 
 
-def _once(read: Iterable[SourceItem | SourceObject]) -> list[SourceItem | SourceObject]:
+def _once(read: Iterable[Brought]) -> list[Brought]:
     """Each id once, as it was said last: exports are appended to."""
-    return list({(type(each), each.id if isinstance(each, SourceItem) else each.name): each for each in read}.values())
+    return list(
+        {(type(each), each.name if isinstance(each, SourceObject) else each.id): each for each in read}.values()
+    )
 
 
 def _short(item_id: str) -> str:

@@ -1,16 +1,17 @@
-"""What a source gives: items, objects that keep their form, and places that could not be read.
+"""What a source gives: items, objects that keep their form, sessions, and places that could not be read.
 
-Owns these three forms and how a text that is too long for a memory is cut. Refuses to know any tool. Pure; any thread.
+Owns these four forms and how a text that is too long for a memory is cut. Refuses to know any tool. Pure; any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from livememfs.observing.capture import Said
 from livememfs.records.memory import TYPES
 from livememfs.text.fields import read_list
 from livememfs.text.times import parse_iso
@@ -66,7 +67,36 @@ class SourceFault:
     reason: str
 
 
-Read = SourceItem | SourceObject | SourceFault
+@dataclass(frozen=True)
+class SourceEvent:
+    """Something that happened in a session, as a hook would have told it, and when. It has an id of its own."""
+
+    said: Said
+    at: datetime
+
+
+@dataclass(frozen=True)
+class SourceTalk:
+    """What a session holds: its events, in the order of the transcript, and what could not be read of it.
+
+    :summary: what the tool itself says of it, by the names of SUMMARY_FIELDS
+    """
+
+    events: tuple[SourceEvent, ...]
+    faults: tuple[SourceFault, ...] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceSession:
+    """A session of an agent. `tell` reads it, in a worker thread: not all of them would fit into memory at once."""
+
+    id: str
+    place: str
+    tell: Callable[[], SourceTalk]
+
+
+Read = SourceItem | SourceObject | SourceSession | SourceFault
 Reader = Callable[[Path], Iterator[Read]]
 """Reads what is at a path, and changes nothing there. Runs in a worker thread."""
 

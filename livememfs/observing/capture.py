@@ -95,6 +95,19 @@ class Said:
     skipped: str = ""
 
 
+@dataclass(frozen=True)
+class PastEvent:
+    """An event of the past, cleaned.
+
+    :skipped: why it is only counted; empty for what is observed
+    :private: the kinds of private text that were replaced
+    """
+
+    event: Event
+    skipped: str
+    private: tuple[str, ...]
+
+
 class Capture:
     """The way into one inbox. `woken(space, session)` is called for each new event, `redacted(space, kinds)` for what
     was replaced because it is private.
@@ -120,7 +133,7 @@ class Capture:
 
         A stop with words becomes two events. Durable when this returns. NoSpace.
         """
-        said = replace(said, **{part.name: storable(getattr(said, part.name)) for part in fields(said)})
+        said = _storable(said)
         size = len(as_text(said.input)) + len(as_text(said.output)) + len(said.text)
         if size > IN_A_THREAD:
             clean, private, event_id = await trio.to_thread.run_sync(self._cleaned, said)
@@ -179,21 +192,7 @@ class Capture:
         now = self._clock.now()
         if not said.id:
             event_id = self._own_id(space, said, event_id, now)
-        event = Event(
-            id=event_id,
-            session=said.session,
-            kind=said.kind,
-            at=now,
-            agent=said.agent,
-            subagent=said.subagent,
-            project=said.project,
-            tool=said.tool,
-            input=capped(said.input, STORED_CHARACTERS),
-            output=capped(said.output, STORED_CHARACTERS),
-            text=shortened(said.text, STORED_CHARACTERS),
-            tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
-            failed=said.failed,
-        )
+        event = _event(said, event_id, now)
         at, line = int(now.timestamp()), "" if said.skipped else event.to_json()
         if self._inbox.add(space, said.session, event_id, said.kind, line, at=at, skipped=said.skipped):
             self._counts["captured"] += not said.skipped
@@ -224,6 +223,35 @@ class Capture:
         kinds = [kind for kind in get_args(Kind) if (kind != said.kind or said.skipped) and kind not in apart]
         return self._inbox.count(space, said.session, *kinds)
 
+    def past(self, said: Said, at: datetime) -> PastEvent:
+        """What `take` would make of something that an agent did at `at`, without accepting it. It needs an id. Pure."""
+        clean, private, event_id = self._cleaned(_storable(said))
+        return PastEvent(_event(clean, event_id, at), clean.skipped, private)
+
     def statistics(self) -> dict[str, int]:
         """Events captured, repeated, and with something private in them, since the start."""
         return dict(self._counts)
+
+
+def _storable(said: Said) -> Said:
+    """Without what no JSON can hold."""
+    return replace(said, **{part.name: storable(getattr(said, part.name)) for part in fields(said)})
+
+
+def _event(said: Said, event_id: str, at: datetime) -> Event:
+    """The event, with long fields shortened."""
+    return Event(
+        id=event_id,
+        session=said.session,
+        kind=said.kind,
+        at=at,
+        agent=said.agent,
+        subagent=said.subagent,
+        project=said.project,
+        tool=said.tool,
+        input=capped(said.input, STORED_CHARACTERS),
+        output=capped(said.output, STORED_CHARACTERS),
+        text=shortened(said.text, STORED_CHARACTERS),
+        tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
+        failed=said.failed,
+    )

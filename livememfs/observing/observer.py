@@ -107,6 +107,11 @@ class Observer:
         """Who observes."""
         return self._asking.model.name if self._asking.model is not None else observe_builtin.NAME
 
+    @property
+    def parking(self) -> Parking | None:
+        """Where events wait for a mount."""
+        return self._parking
+
     def wake(self, space: str, session: str) -> None:
         """A session has something new."""
         self._due.heard(SessionPlace(space, session))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from livememfs.errors import ConditionsUnsupported, InvalidName, LiveMemError, O
 from livememfs.records import keys
 from livememfs.records.event import Event, storable
 from livememfs.records.names import check_space_name
+from livememfs.spaces.objects import put_new
 from livememfs.store.base import IfMatch
 from livememfs.text.foreign import Unreadable, build, read_object
 
@@ -159,6 +162,20 @@ class Parking:
         self._replica.save(self._own, data, meta={}, base=self._replica.names.now(self._own))
         self._inbox.park(self._own)
 
+    async def bring(self, space: str, tag: str, events: Sequence[Event]) -> None:
+        """Park events that did not come through the inbox; the next mount of this machine takes them up.
+
+        `tag` is eight hexadecimal digits, the same for the same events: what is parked already is not parked again.
+        """
+        with suppress(PreconditionFailed):
+            await put_new(self._replica, f"{self._prefix}{tag}.ndjson", b"".join(_line(space, each) for each in events))
+
     def statistics(self) -> ParkingStatistics:
         """Counters."""
         return ParkingStatistics(self._left, self._taken)
+
+
+def _line(space: str, event: Event) -> bytes:
+    """A line of the object."""
+    parked = {"space": space, "event": event.to_json()}
+    return (json.dumps(parked, ensure_ascii=False) + "\n").encode("utf-8", "replace")

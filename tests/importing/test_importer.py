@@ -8,69 +8,16 @@ from pathlib import Path
 
 import pytest
 import trio
+from import_house import House, counts
 
-from livememfs.cache.replica import Replica
-from livememfs.errors import LiveMemError, NotFound, Unreachable
+from livememfs.errors import NotFound, Unreachable
 from livememfs.importing.export import export
-from livememfs.importing.importer import Imported, Importer
 from livememfs.importing.sources import SOURCES
 from livememfs.memories import storing
-from livememfs.records.memory import Memory
 from livememfs.spaces import making as spaces
-from livememfs.store.base import list_all
-from livememfs.store.memory import MemoryStore
-from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Fault, FaultyStore
+from livememfs.testing.store import Fault
 
 TOKEN = "ghp_" + "a1B2" * 9
-
-
-class House:
-    """A bucket with the space `alpha`, and a folder to import from."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.clock = ManualClock()
-        self.store = FaultyStore(MemoryStore(self.clock))
-        self.replica = Replica(self.store)
-
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-        os.utime(self.folder / name, (1_770_000_000, 1_770_000_000))
-
-    async def bring(self, source: str = "markdown", path: Path | None = None, *, dry_run: bool = False) -> Imported:
-        self.private: list[LiveMemError] = []
-        importer = Importer(self.replica, "alpha", SOURCES[source], dry_run=dry_run, on_private=self.private.append)
-        return await importer.bring(path or self.folder)
-
-    async def bucket(self, space: str = "alpha") -> dict[str, bytes]:
-        """All of a space but what describes it."""
-        infos = (await list_all(self.store, f"{space}/")).objects
-        read = {info.key.removeprefix(f"{space}/"): (await self.store.get(info.key)).data for info in infos}
-        return {name: data for name, data in read.items() if not name.startswith("_") and not name.endswith(".keep")}
-
-    async def memories(self) -> dict[str, Memory]:
-        """By their text's first word."""
-        read = await self.bucket()
-        parsed = [
-            Memory.parse(data, path=name, collection="memories", name=name.rpartition("/")[2])
-            for name, data in read.items()
-            if name.startswith("memories/2")
-        ]
-        return {memory.content.split()[0]: memory for memory in parsed}
-
-
-@pytest.fixture
-async def house(tmp_path: Path) -> House:
-    (tmp_path / "source").mkdir()
-    made = House(tmp_path / "source")
-    await spaces.create(made.replica, made.clock, "alpha")
-    return made
-
-
-def counts(done: Imported) -> tuple[int, ...]:
-    """New, changed, known, kept here."""
-    return tuple(done.counts.values())
 
 
 async def test_a_second_import_leaves_every_key_and_byte(house: House) -> None:
@@ -211,7 +158,7 @@ async def test_one_that_cannot_be_stored_is_named_and_the_others_come(house: Hou
 
 async def test_a_space_that_is_not_there_is_named(house: House) -> None:
     with pytest.raises(NotFound):
-        await Importer(house.replica, "beta", SOURCES["markdown"]).bring(house.folder)
+        await house.bring(space="beta")
 
 
 @pytest.mark.parametrize("form", ["markdown", "jsonl"])
@@ -224,8 +171,7 @@ async def test_export_then_import_gives_the_same_objects(house: House, tmp_path:
     target = tmp_path / "out"
 
     written = await export(house.replica, "alpha", target, form)  # type: ignore[arg-type]
-    source = SOURCES["live-memory" if form == "markdown" else "jsonl"]
-    await Importer(house.replica, "beta", source).bring(target)
+    await house.bring("live-memory" if form == "markdown" else "jsonl", target, space="beta")
 
     assert await house.bucket("beta") == await house.bucket("alpha")
     assert written.left_out == ()

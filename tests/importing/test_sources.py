@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from livememfs.errors import BadRequest
-from livememfs.importing.item import MOST_BYTES, Read, SourceFault, SourceItem, SourceObject, moment, parts
+from livememfs.importing.item import (
+    MOST_BYTES,
+    Read,
+    SourceFault,
+    SourceItem,
+    SourceObject,
+    SourceSession,
+    moment,
+    parts,
+)
 from livememfs.importing.sources import SOURCES
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -192,7 +201,8 @@ def test_no_source_fails_on_what_is_not_its_own(write: Write, source: str, conte
             found = read(source, path)
         except BadRequest:
             continue
-        assert all(isinstance(each, SourceFault | SourceItem) for each in found)
+        assert all(isinstance(each, SourceFault | SourceItem | SourceSession) for each in found)
+        assert [each for each in found if isinstance(each, SourceSession) and each.tell().events] == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from livememfs.importing.item import Reader
-from livememfs.importing.sources import basic_memory, buckets, jsonlines, markdown, mem0, memory_bank
+from livememfs.importing.sources import (
+    basic_memory,
+    buckets,
+    chatgpt,
+    claude_code,
+    claude_mem,
+    codex,
+    jsonlines,
+    markdown,
+    mem0,
+    memory_bank,
+)
 
 
 @dataclass(frozen=True)
@@ -27,5 +38,9 @@ SOURCES: Mapping[str, Source] = {
         Source("basic-memory", "a folder of basic-memory", basic_memory.read),
         Source("mem0", "an export of mem0, a JSON file", mem0.read),
         Source("live-memory", "a space: a folder or .tar.gz of a bucket, a backup or an export", buckets.read),
+        Source("claude-code", "its folder (~/.claude), or one transcript", claude_code.read),
+        Source("codex", "its folder (~/.codex), or one rollout", codex.read),
+        Source("chatgpt", "an export: its .zip, its folder, or conversations.json", chatgpt.read),
+        Source("claude-mem", "its folder (~/.claude-mem), or its database", claude_mem.read),
     )
 }
