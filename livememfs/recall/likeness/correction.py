@@ -146,7 +146,10 @@ def _excluded(pair: _Pair) -> Verdict | None:
         gone, new = (
             [w for w in side if w.place != text.verb] for side, text in ((gone, pair.older), (new, pair.newer))
         )
-    return Verdict.CORRECTS if not gone or not new else None
+    if gone and new:
+        return None
+    # `in the editor` limits what one of them says: both may hold.
+    return Verdict.CONTRADICTS if any(word.role for word in (*gone, *new)) else Verdict.CORRECTS
 
 
 def _same_thing(pair: _Pair, one: Word, other: Word) -> bool:
@@ -185,7 +188,7 @@ def _changed(pair: _Pair) -> Verdict | None:
     older, newer = pair.older, pair.newer
     if not newer.changes or older.changes or newer.negated or older.verb < 0:
         return None
-    said = [word for word in pair.kept if word.place > older.verb and not word.number]
+    said = [word for word in pair.kept if word.place > older.verb and word.role != "for" and not word.number]
     values = [word for word in pair.new if word.text not in words.MARKS]
     gone = [word for word in pair.gone if word.place != older.verb]
     if not values or not gone or len(gone) > MOST_OF_A_VALUE:

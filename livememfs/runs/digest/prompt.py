@@ -11,6 +11,7 @@ from typing import Any
 from livememfs.llm.base import ChatMessage
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
+from livememfs.runs.contradictions import contradicted
 from livememfs.runs.digest.inputs import DigestInputs
 from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
 
@@ -79,9 +80,20 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
             json_lines(known),
         ),
         notes_section(inputs),
+        *_contradictions(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
+
+
+def _contradictions(inputs: DigestInputs) -> list[str]:
+    """What the notes make wrong in what is known."""
+    found = contradicted({memory.key: memory.content for memory in inputs.known}, inputs.notes)
+    remark = (
+        "Memories that a new note seems to contradict, found by their words alone; there may be more. Where the note "
+        "corrects one, write the new fact whole, with the subject named as the old one names it: it takes its place."
+    )
+    return [section("Contradictions", remark, json_lines(found))] if found else []
 
 
 # --- the form of the reply ----------------------------------------------------------------------------------------
