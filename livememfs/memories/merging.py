@@ -35,6 +35,8 @@ log = structlog.get_logger("livememfs.memories")
 RELATED = 0.85
 """A cosine above which two memories are linked although they do not state one fact (spacebot-memory-v2)."""
 MOST_RELATED = 3
+CORRECTS = "corrects"
+"""The field of a memory with the names of those that it corrects, as whoever wrote it says."""
 UNSURE = "unsure"
 """The field of a memory with the names of those that it was found to contradict by its words alone."""
 RECENT = timedelta(days=1)
@@ -165,6 +167,8 @@ class Merging:
         if mine is None:
             return
         self._counts["judged"] += 1
+        if await self._corrects_by_name(mine):
+            return
         space, memory = keys.parse(key).space, mine.memory
         similar, _ = await alike(self._recall, space, memory.collection, memory.content.strip())
         others = [hit for hit in similar if hit.key != key]
@@ -186,6 +190,19 @@ class Merging:
                 self._merge(older, newer)
                 return
         await self._relate(mine, others)
+
+    async def _corrects_by_name(self, mine: _Version) -> bool:
+        """Merge what a memory itself says that it corrects: who wrote it knew both."""
+        space, collection = keys.parse(mine.info.key).space, mine.memory.collection
+        names = set(read_list(mine.memory.extra.get(CORRECTS)) or ())
+        level = await self._replica.names.listing(f"{space}/{collection}/") if names else None
+        for info in level.objects.values() if level is not None else ():
+            older = await self._version(info.key) if id_of(info.key.rpartition("/")[2]) in names else None
+            now = await self._version(mine.info.key) if older is not None else None
+            if older is not None and older.order() < mine.order() and now is not None and now.info == mine.info:
+                self._merge(older, mine)
+                return True
+        return False
 
     async def _version(self, key: str) -> _Version | None:
         """A memory as it is now; None when it is gone, ended, forgotten, empty or unreadable."""

@@ -83,3 +83,24 @@ async def test_two_hosts_that_store_a_fact_and_its_correction_end_with_the_corre
         for host in (one, two, one, two):
             await host.settled()
         assert [memory.content for memory in await one.memories()] == ["Sophie est guerie"]
+
+
+async def test_a_memory_that_names_what_it_corrects_takes_its_place_whatever_the_words(host: Host) -> None:
+    first = await host.remember("David is confined to bed")
+    await host.remember("David is a baker")
+    await host.remember(f"---\ncorrects: [{named(first)}]\n---\nDavid hikes every day")
+    await host.settled()
+    assert [memory.content for memory in await host.memories()] == ["David is a baker", "David hikes every day"]
+    former = await versions(host.replica, SPACE, keys.MEMORIES, named(first))
+    assert [version.memory.content for version in former] == ["David is confined to bed"]
+
+
+async def test_an_older_memory_does_not_take_the_place_of_a_newer_one_that_it_names(host: Host) -> None:
+    await host.remember("David is a baker")
+    older, newer = await host.remember("Ann is a nurse"), await host.remember("Bob plays chess")
+    await host.settled()
+    there = await host.replica.read(older)
+    data = there.data.replace(b"---\ntype:", f"---\ncorrects: [{named(newer)}]\ntype:".encode())
+    host.replica.save(older, data, meta=there.info.meta or {}, base=there.info)
+    await host.settled()
+    assert len(await host.memories()) == 3

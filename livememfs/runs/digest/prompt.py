@@ -60,6 +60,8 @@ Answer with one JSON object and nothing around it:
 - collection: only where it is not {keys.MEMORIES}: {keys.SELF} for what the agent who wrote the note is, can and \
 cannot do, {keys.GOALS} for what that agent would like; then with a category, for {keys.SELF} one of \
 {", ".join(CATEGORIES[keys.SELF])}, for {keys.GOALS} one of {", ".join(CATEGORIES[keys.GOALS])}.
+- corrects: only where the fact takes the place of one of the memories above, which is no longer true: its number. \
+Another fact about the same subject corrects nothing.
 - skipped: every note that is no source, with the reason. A note you leave out will be given to you again.
 - Where nothing is worth a memory, "memories" is an empty list.
 """
@@ -68,7 +70,8 @@ cannot do, {keys.GOALS} for what that agent would like; then with a category, fo
 def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
     """The request of one digest: memories that are likely related, notes in order of time."""
     known = [
-        {"memory": memory.content, "type": memory.type, "subjects": list(memory.subjects)} for memory in inputs.known
+        {"number": number, "memory": memory.content, "type": memory.type, "subjects": list(memory.subjects)}
+        for number, memory in enumerate(inputs.known, 1)
     ]
     sections = [
         f"A digest of the space {as_json(inputs.space)}.",
@@ -91,7 +94,7 @@ def _contradictions(inputs: DigestInputs) -> list[str]:
     found = contradicted({memory.key: memory.content for memory in inputs.known}, inputs.notes)
     remark = (
         "Memories that a new note seems to contradict, found by their words alone; there may be more. Where the note "
-        "corrects one, write the new fact whole, with the subject named as the old one names it: it takes its place."
+        "corrects one, write the new fact whole, and name that memory in corrects."
     )
     return [section("Contradictions", remark, json_lines(found))] if found else []
 
@@ -109,6 +112,7 @@ _FACT = object_schema(
     collection={"type": "string", "enum": list(keys.COLLECTIONS)},
     category={"type": "string", "enum": [category for categories in CATEGORIES.values() for category in categories]},
     sources={"type": "array", "items": _NOTE},
+    corrects=_NOTE,
 )
 
 DIGEST_SCHEMA: dict[str, Any] = object_schema(
