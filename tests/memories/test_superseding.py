@@ -28,7 +28,7 @@ def named(key: str) -> str:
     [
         ("Sophie est malade", "Sophie est guerie"),
         ("Marie likes oysters", "Marie hates oysters since last summer"),
-        ("CI runs on GitHub Actions", "CI runs on GitLab CI"),
+        ("The user lives in Lyon", "The user moved to Marseille last month"),
     ],
 )
 async def test_a_correction_replaces_what_it_corrects_which_stays_in_the_history(

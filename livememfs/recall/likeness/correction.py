@@ -107,9 +107,23 @@ def judged(older: str, newer: str, near: float | None) -> Verdict:
     if one.asks or other.asks or one.plans or other.plans or not words.ADDS.isdisjoint(other.tokens):
         return Verdict.DISTINCT
     pair = _Pair(one, other, near)
+    if _another_holder(pair):
+        return Verdict.CONTRADICTS
     if not pair.one_subject() or pair.both_happened():
         return Verdict.DISTINCT
     return next((verdict for rule in _RULES if (verdict := rule(pair)) is not None), Verdict.DISTINCT)
+
+
+def _another_holder(pair: _Pair) -> bool:
+    """`A is the owner of X`, `B is the owner of X`: of whom there is one."""
+    older, newer = pair.older, pair.newer
+    if older.negated or newer.negated or len(pair.gone) != 1 or len(pair.new) != 1 or not older.said:
+        return False
+    if not all(text.tokens[text.verb] in words.COPULAS and text.verb == 1 for text in (older, newer)):
+        return False
+    held = older.said[0]
+    unique = held.article == newer.said[0].article == "the" and held.text not in words.SEVERAL
+    return unique and pair.gone[0].place == pair.new[0].place == 0
 
 
 def _denied(pair: _Pair) -> Verdict | None:
@@ -163,7 +177,10 @@ def _classes(pair: _Pair) -> tuple[tuple[Word, Word], bool] | None:
     for one in pair.gone:
         for other in pair.new:
             a, b = words.OPPOSITE_OF.get(one.text), words.OPPOSITE_OF.get(other.text)
-            if (a and b and a[0] == b[0] and a[1] != b[1]) or _prefixed(one.text, other.text):
+            denied = pair.older.negated != pair.newer.negated
+            if (a and b and a[0] == b[0] and (a[1] != b[1]) != denied) or (
+                not denied and _prefixed(one.text, other.text)
+            ):
                 return (one, other), False
     if pair.newer.negated or pair.older.negated:
         return None
@@ -197,10 +214,14 @@ def _changed(pair: _Pair) -> Verdict | None:
         return None
     if said:
         return Verdict.CORRECTS
+    if _another(pair, values):
+        return Verdict.CORRECTS
     kinds = {words.KINDS.get(w.text) for w in pair.gone} & {words.KINDS.get(w.text) for w in values}
     if kinds - {None}:
         return Verdict.CORRECTS
-    return Verdict.CORRECTS if _another(pair, values) else None
+    if older.tokens[older.verb] in words.COPULAS and not words.BECOMING.isdisjoint(newer.tokens) and not gone[0].role:
+        return Verdict.CONTRADICTS
+    return None
 
 
 def _another(pair: _Pair, values: list[Word]) -> bool:
@@ -245,6 +266,8 @@ def _valued(pair: _Pair) -> Verdict | None:
         return Verdict.CORRECTS
     if len(gone) == 1 and not new and gone[0].number and _counted(newer, older, gone[0]):
         return Verdict.CORRECTS
+    if gone and new and older.negated == newer.negated and _is_another(pair):
+        return Verdict.CORRECTS
     if not gone or not new or older.negated != newer.negated or not _run(gone, older) or not _run(new, newer):
         return None
     if any(w.place <= older.verb for w in gone) or any(w.place <= newer.verb for w in new):
@@ -255,12 +278,20 @@ def _valued(pair: _Pair) -> Verdict | None:
     if older.verb < 0 or newer.verb < 0 or not _same_verb(pair):
         return None
     numbers = [w for w in gone if w.number], [w for w in new if w.number]
-    if all(numbers):
+    if all(numbers) or all(w.number or words.MEASURES.get(w.text) == "second" for w in (*gone, *new)):
         return _numbered(pair, gone, new)
     named = all(any(w.name and not w.number for w in side) for side in (gone, new))
     if any(numbers) and not named:
         return None
     return _named(pair, gone[0], new[0])
+
+
+def _is_another(pair: _Pair) -> bool:
+    """`the laptop is an X running Y`, `the laptop is a Z`: what it is, by name, whatever is said of that."""
+    one, other = pair.gone[0], pair.new[0]
+    sides = (one, pair.older), (other, pair.newer)
+    named = all(w.name and not w.role and 0 < w.place - text.verb <= 2 for w, text in sides)
+    return named and _is_thing(pair.older) and all(text.tokens[text.verb] in words.COPULAS for _, text in sides)
 
 
 def _counted(older: Statement, newer: Statement, number: Word) -> bool:
@@ -282,20 +313,21 @@ def _numbered(pair: _Pair, gone: list[Word], new: list[Word]) -> Verdict | None:
 
 def _named(pair: _Pair, one: Word, other: Word) -> Verdict | None:
     older, newer = pair.older, pair.newer
+    if not words.MAY.isdisjoint(older.tokens):
+        return None
     if one.role != other.role or "for" in (one.role, other.role):  # what it is for is no value, but another thing
         return None
     said = {t for text in (older, newer) for t in text.tokens[text.verb : text.verb + 3]}
     if one.role:
+        if not said.isdisjoint(words.ONE_OF_MANY):
+            return None
         if _kind(one, other):
             return Verdict.CORRECTS
-        if not said.isdisjoint(words.ONE_OF_MANY | words.HAVING | words.ADDITIVE):
+        if not said.isdisjoint(words.HAVING | words.ADDITIVE):
             return None
-        one_place = not said.isdisjoint(words.SINGLE.keys()) or (
-            _is_thing(older) and not said.isdisjoint(words.COPULAS)
-        )
-        return Verdict.CORRECTS if one_place else Verdict.CONTRADICTS  # in the team, and on leave
+        return _placed(pair, one, other)
     if not said.isdisjoint(words.OWN):
-        return Verdict.CORRECTS
+        return Verdict.CORRECTS if one.name and other.name else Verdict.CONTRADICTS
     if "prefer" in {words.SINGLE.get(token) for token in said}:
         return Verdict.CONTRADICTS if (pair.near or 0.0) > ONE_KIND else None
     after = any(w.place > one.place for w in pair.kept)
@@ -309,8 +341,29 @@ def _named(pair: _Pair, one: Word, other: Word) -> Verdict | None:
 
 def _is_thing(statement: Statement) -> bool:
     """Whether it is about `the linter`, of which there is one, and not about somebody."""
-    subject = statement.subject
-    return statement.tokens[0] in words.DEFINITE and bool(subject) and not _general(subject[0])
+    return statement.tokens[0] in words.DEFINITE and bool(_named_in(statement))
+
+
+def _placed(pair: _Pair, one: Word, other: Word) -> Verdict | None:
+    """`lives in X`, `is in X`: of names there is one at a time; of other words, both may hold (in town, in a hurry)."""
+    names, alone = one.name and other.name, pair.older.verb + 4 > one.place
+    is_in = alone and pair.older.tokens[pair.older.verb] in words.COPULAS
+    if (
+        is_in
+        and not names
+        and (_before(one, pair.older) != _before(other, pair.newer) or (pair.near or 0.0) < ONE_KIND)
+    ):
+        return None
+    verbs = {t for text in (pair.older, pair.newer) for t in text.tokens[text.verb : text.verb + 3]}
+    one_place = not verbs.isdisjoint(words.SINGLE.keys()) or (
+        _is_thing(pair.older) and not verbs.isdisjoint(words.COPULAS)
+    )
+    return Verdict.CORRECTS if names and one_place else Verdict.CONTRADICTS
+
+
+def _before(word: Word, statement: Statement) -> str:
+    """The preposition that a word follows."""
+    return next((t for t in reversed(statement.tokens[: word.place]) if t in words.PREPOSITIONS), "")
 
 
 def _kind(one: Word, other: Word) -> bool:
@@ -322,7 +375,7 @@ def _is(pair: _Pair, one: Word, other: Word, thing: bool) -> Verdict | None:
     """`the linter is X`, `X is the head of Y`. What somebody or something is like, it is in many ways."""
     if _kind(one, other) or (thing and one.name and other.name):
         return Verdict.CORRECTS
-    shared = any(w.place > pair.older.verb for w in pair.kept)
+    shared = any(w.place > pair.older.verb for w in pair.kept) or (thing and (one.name or other.name))
     return Verdict.CONTRADICTS if shared or one.article == other.article == "the" else None
 
 

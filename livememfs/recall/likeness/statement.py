@@ -135,7 +135,8 @@ _NOUNS = (words.ARTICLES - {"s"}) | words.PREPOSITIONS.keys() | words.INDEFINITE
 
 def _tokens(text: str, french: bool) -> list[tuple[str, bool]]:
     """Folded words and stops, each with whether it was written with a capital. `à` stays apart from `a`."""
-    text = re.sub(r"n['’]t\b", " not", text)
+    text = re.sub(r"\b(M|Mr|Mrs|Ms|Dr|Mme|Mlle|Prof|St)\. ", r"\1 ", text)
+    text = re.sub(r"n['’]t\b", " not", re.sub(r"(?i)\bcan['’]t\b", "can not", text))
     found: list[tuple[str, bool]] = []
     verb = False
     french = french or re.match(r"[A-Z]\w+ a\b", text) is not None  # no English sentence begins so

@@ -13,8 +13,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _groups(text: str) -> dict[str, str]:
-    """Each word to the first of its line."""
-    return {word: line.split()[0] for line in text.strip().splitlines() for word in line.split()}
+    """Each word to the first of its group; `;` parts the groups."""
+    return {word: group.split()[0] for group in text.split(";") for word in group.split()}
 
 
 def _sides(text: str) -> tuple[tuple[str, ...], ...]:
@@ -28,22 +28,21 @@ ARTICLES = _words(
 DEFINITE = _words("the le la les l my our your his her their mon ma mes notre nos votre vos son sa ses leur leurs")
 INDEFINITE = _words("a an one un une una ein eine einen einem einer")
 SMALL = _words(
-    """it its there be been being very so just only all every each any some per than then here yet still
-    today now currently y se s en il elle ils elles ce qu que qui tres tout tous toute toutes chaque encore
-    actuellement
-    seul seulement desormais maintenant et and or ou both must should can will would peut doit faut m t j hui aujourd
-    these days again nouveau uniquement which up out as since depuis too even pas plus"""
+    """it its there be been being very so just only all every each any some per than then here yet still today now
+    currently y se s en il elle ils elles ce qu que qui tres tout tous toute toutes chaque encore actuellement
+    seul seulement desormais maintenant et and or ou both must should can will would peut doit faut m t j hui
+    aujourd these days again nouveau uniquement which up out as since depuis too even pas plus"""
 )
 PREPOSITIONS = _groups(
     """
-    at in on to into onto within inside under dans en à au aux sur vers chez sous jusqu im auf nach bei
-    with by through via using avec par con mit
-    for pour because contre against
-    from
-    without sans
-    before avant
-    after apres
-    until till
+    at in on to into onto within inside under dans en à au aux sur vers chez sous jusqu im auf nach bei;
+    with by through via using avec par con;
+    for pour because contre against;
+    from;
+    without sans;
+    before avant;
+    after apres;
+    until till;
     between entre"""
 )
 """By what they say of a thing: where it is or goes, by what means, what it is for."""
@@ -71,11 +70,11 @@ WEEKDAYS = _words(
 )
 MEASURES = _groups(
     """
-    kb mb gb tb ko mo go to bytes octets
-    second seconds minute minutes hour hours day days week weeks month months year years seconde secondes heure heures
-    jour jours nuit semaine semaines mois an ans annee annees night ms s min h
-    metre metres meter meters m cm km kilometres
-    gram grams g kg kilo kilos kilogrammes
+    kb mb gb tb ko mo go to bytes octets;
+    second seconds minute minutes hour hours day days week weeks month months year years seconde secondes heure
+        heures jour jours nuit semaine semaines mois an ans annee annees night ms s min h;
+    metre metres meter meters m cm km kilometres;
+    gram grams g kg kilo kilos kilogrammes;
     euro euros eur dollar dollars usd pounds"""
 )
 """Units one of which is counted in the others."""
@@ -88,62 +87,61 @@ PRONOUNS = _words("i we you they he she nous je j tu vous il elle ils elles")
 """Whose verb follows at once."""
 ADDITIVE = _words(
     """like likes liked love loves enjoy enjoys hate hates dislike dislikes know knows speak speaks read reads play
-    plays     learn learns learning learnt depend depends depend want wants need needs visit visited visits met
-    meet knows
-    understand understands support supports accept
-    accepts include includes eat eats drink drinks buy bought buys watch watches saw see sell sells bake cook grow
-    grows offers add adds added drop drops mentioned said attended own owns collect collects allergic afraid fan
-    interested good member friend
-    aime aiment adore adorent deteste detestent connait connaissent sait parle parlent lit lisent joue jouent apprend
-    apprennent visite comprend comprennent accepte acceptent inclut mange mangent boit boivent achete voit regarde
-    veut veulent demande demandent depend dependent
-    vend propose ajoute possede collectionne allergique peur fan interesse membre ami amie"""
+    plays learn learns learning learnt depend depends depend want wants need needs visit visited visits met meet
+    knows understand understands support supports accept accepts include includes eat eats drink drinks buy
+    bought buys watch watches saw see sell sells bake cook grow grows offers add adds added drop drops mentioned
+    said attended own owns collect collects allergic afraid fan interested good member friend aime aiment adore
+    adorent deteste detestent connait connaissent sait parle parlent lit lisent joue jouent apprend apprennent
+    visite comprend comprennent accepte acceptent inclut mange mangent boit boivent achete voit regarde veut
+    veulent demande demandent depend dependent vend propose ajoute possede collectionne allergique peur fan
+    interesse membre ami amie"""
 )
 """Of what these tell a subject has many: another one is one more."""
 SINGLE = _groups(
     """
     live lives lived living moved moves settled resides habite habitent vit vivent demenage emmenage installe
-    live vive viven mudado wohnt lebt umgezogen gezogen
-    work works worked working joined employed travaille travaillent rejoint embauche trabaja trabajan arbeitet arbeiten
-    use uses using utilise utilisent utiliza utilizan usa usan benutzt verwendet verwenden
-    prefer prefers preferred prefere preferent
-    called named appelle appellent nomme
-    choose chose chosen choisi choisit retenu retenons
-    cost costs coute coutent
-    weigh weighs pese pesent
-    drive drives roule roulent
-    take takes dure durent lasts
-    expire expires expirent
-    end ends finish finishes termine terminent finit
-    study studies studied etudie etudient
-    listen listens ecoute ecoutent
-    return returns renvoie renvoient retourne
-    run runs running tourne tournent
-    deploy deploys deployed deploie deploient
-    store stores stored stocke stockent stocke stockes keep keeps kept garde gardes gardee gardees conserve
-    write writes written ecrit ecrite ecrits
-    build builds built construit
-    base based
+        vive viven mudado wohnt lebt umgezogen gezogen;
+    work works worked working joined employed travaille travaillent rejoint embauche trabaja trabajan arbeitet
+        arbeiten;
+    use uses using utilise utilisent utiliza utilizan usa usan benutzt verwendet verwenden;
+    prefer prefers preferred prefere preferent;
+    called named appelle appellent nomme;
+    choose chose chosen choisi choisit retenu retenons;
+    cost costs coute coutent;
+    weigh weighs pese pesent;
+    drive drives roule roulent;
+    take takes dure durent lasts;
+    expire expires expirent;
+    end ends finish finishes termine terminent finit;
+    study studies studied etudie etudient;
+    listen listens ecoute ecoutent;
+    return returns renvoie renvoient retourne;
+    deploy deploys deployed deploie deploient;
+    store stores stored stocke stockent stocke stockes keep keeps kept garde gardes gardee gardees conserve;
+    write writes written ecrit ecrite ecrits;
+    build builds built construit;
+    base based;
     lead leads dirige"""
 )
 """Of what these tell a subject has one at a time, in the place or by the means that follow; one meaning in a row."""
 OWN = _words(
-    """called named appelle appellent nomme choose chose chosen choisi choisit
-    retenu retenons cost costs coute coutent weigh weighs pese pesent drive drives returns returned return renvoie
-    renvoient retourne study studies studied etudie etudient takes take takes dure durent lasts"""
+    """called named appelle appellent nomme choose chose chosen choisi choisit retenu retenons cost costs coute coutent
+    weigh weighs pese pesent drive drives returns returned return renvoie renvoient retourne study studies
+    studied etudie etudient takes take takes dure durent lasts"""
 )
 """Those of which it has one without such a word before it."""
 ONE_OF_MANY = _words(
-    "allergic afraid fan interested good member friend allergique peur fan interesse membre ami amie depend depends"
+    """allergic afraid fan interested good member friend allergique peur fan interesse membre ami amie depend depends
+    sold available translated supported spoken known popular taught vendu vendue disponible traduit traduite
+    connu enseigne"""
 )
 """What is in many places, although a preposition follows."""
 VERBS = _words(
     """go goes went come comes came make makes made get gets got give gives gave found broke died find finds put puts
-    become became seem seems show shows send sends sent ask asks say says hold holds meets meet start starts started
-    serves serve contains stays stay sleep sleeps follow follows begin begins began leaves leave arrive arrives
-    pay pays
-    va vont vient viennent fait font met mettent prend prennent donne donnent reste restent envoie commence commencent
-    contient part partent arrive arrivent dort dorment tient suit sert ferme"""
+    become became seem seems show shows send sends sent ask asks say says hold holds meets meet start starts
+    started serves serve contains stays stay sleep sleeps follow follows begin begins began leaves leave arrive
+    arrives pay pays va vont vient viennent fait font met mettent prend prennent donne donnent reste restent
+    envoie commence commencent contient part partent arrive arrivent dort dorment tient suit sert ferme"""
 )
 """Other common verbs, of which nothing is known but that a subject stands before them."""
 COMPOUND = _words("planned scheduled due set fixed expected prevu prevue prevus prevues fixe fixee reporte reportee")
@@ -156,29 +154,36 @@ GOING = _words(
 """French verbs whose past has `est`: with others, that is a state."""
 NOW = _words("now instead anymore longer nowadays maintenant desormais dorenavant finalement ahora jetzt")
 CHANGING = _words(
-    """moved moves changed switched became becomes slipped postponed
-    rescheduled delayed replaced migrated upgraded downgraded extended renamed rewritten converted promoted repainted
-    joined ported shortened raised lowered
-    mudado umgezogen demenage emmenage change changee devenu devenue passe passee remplace
-    remplacee migre migree reporte reportee repousse repoussee decale decalee prolonge prolongee rallonge reecrit
-    reecrite renomme renommee promu promue rejoint repeint repeinte avance avancee"""
+    """moved moves changed switched became becomes slipped postponed rescheduled delayed replaced migrated upgraded
+    downgraded extended renamed rewritten converted promoted repainted joined ported shortened raised lowered
+    mudado umgezogen demenage emmenage change changee devenu devenue passe passee remplace remplacee migre
+    migree reporte reportee repousse repoussee decale decalee prolonge prolongee rallonge reecrit reecrite
+    renomme renommee promu promue rejoint repeint repeinte avance avancee"""
 )
+BECOMING = _words("became become becomes promoted devenu devenue devient promu promue")
 MARKS = NOW | CHANGING
 """Words that tell of a change, and so that what they tell is not what was."""
 ENDS = _words(
-    """left quit stopped stops sold dropped removed gone cancelled canceled abandoned retired ended gave lost
-    disabled deprecated deleted resigned
-    quitte arrete arreter cesse vendu vendue abandonne supprime supprimee resilie resiliee retire retiree perdu
-    demissionne disparu"""
+    """left quit discharged stopped stops sold dropped removed gone cancelled canceled abandoned retired ended gave
+    lost disabled deprecated deleted resigned quitte arrete arreter cesse sorti sortie vendu vendue abandonne
+    supprime supprimee resilie resiliee retire retiree perdu demissionne disparu"""
 )
 """Words that end what they are told of."""
+MAY = _words("can could may might peut peuvent pouvons pouvez puede pueden kann konnen")
+"""Who may do one thing may do another."""
+SEVERAL = _words(
+    """brother sister son daughter child friend cousin uncle aunt colleague neighbour neighbor member student
+    pupil frere
+    soeur fils fille enfant ami amie cousine oncle tante collegue voisin voisine membre eleve"""
+)
+"""What somebody has several of, although each is called `the`."""
 RATHER = _words("over rather instead plutot lieu")
 """Between what is preferred and what is not."""
 ADDS = _words("also too additionally another besides aussi egalement autre outre")
 PLANS = _words(
-    """plans plan hopes wishes considered considering considers evaluated evaluating thinking dreams intends wanted
-    might maybe voudrait voudraient souhaite souhaitent espere envisage envisagent aimerait
-    projette reflechit songe proposed discussed"""
+    """hopes wishes considered considering considers evaluated evaluating thinking dreams intends wanted
+    might maybe voudrait voudraient souhaite souhaitent espere envisage envisagent aimerait projette reflechit
+    songe proposed discussed"""
 )
 """What is wished or weighed is no fact that another fact takes the place of."""
 PASTS = _words("lived worked used had was were habitait travaillait utilisait avait etait vivait")
@@ -197,6 +202,7 @@ STATES = _sides(
     bug open unresolved ouvert ouverte / fixed solved resolved closed corrige corrigee resolu resolue ferme
         fermee;
     unpaid impaye impayee owed due / paid paye payee regle reglee settled;
+    pending waiting attente / granted accepted obtained accorde accordee obtenu obtenue;
     active actif / cancelled canceled expired suspended inactive resilie resiliee expire suspendu suspendue;
     holiday vacation leave conge conges vacances absent absente / back revenu revenue rentre rentree returned;
     unemployed jobless chomage / hired employed embauche embauchee;
@@ -215,8 +221,8 @@ for _number, _sides_of in enumerate(STATES):
             STATES_OF.setdefault(_word, []).append((_number, _place))
 OPPOSITES = _sides(
     """
-    like likes love loves enjoy enjoys adore adores aime aiment adore adorent / hate hates dislike dislikes
-        detest detests loathes deteste detestent hait stand supporte;
+    like likes love loves enjoy enjoys adore adores aime aiment adore adorent stand supporte supporter / hate
+        hates dislike dislikes detest detests loathes deteste detestent hait;
     on enabled active activated active activee actives / off disabled inactive desactive desactivee desactives;
     open opens ouvert ouverte ouverts / closed closes ferme fermee fermes;
     allowed permitted authorized authorised autorise autorisee permis / forbidden banned prohibited interdit
@@ -228,6 +234,7 @@ OPPOSITES = _sides(
     long longs longues detailed detaille detaillees / short brief concise court courte courtes courts bref
         breves;
     full plein pleine / empty vide;
+    succeeds passes succeed pass reussit reussissent / fails failing fail echoue echouent;
     accepts accepted approved accepte approuve / rejects rejected refused refuse rejete;
     manual manually manuel manuelle / automatic automatically automated automatique automatise;
     before avant / after apres;
@@ -247,9 +254,8 @@ OPPOSITE_OF = {
 }
 KINDS = _groups(
     """
-    english french german spanish italian anglais francais allemand espagnol italien dutch polish chinese
+    english french german spanish italian anglais francais allemand espagnol italien dutch polish chinese;
     red green blue yellow white black orange grey gray brown pink purple rouge vert verte bleu bleue jaune blanc
-    blanche
-    noir noire gris grise brun rose violet"""
+        blanche noir noire gris grise brun rose violet"""
 )
 """Values of one kind: a thing that has one of these has no other of it at the same time."""
