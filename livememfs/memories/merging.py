@@ -1,7 +1,9 @@
-"""Merging: a new memory that states the same fact as another one replaces it (companion-memory, "Déduplication").
+"""Merging: a new memory that states the same fact as another one, or corrects it, replaces it (companion-memory,
+"Déduplication").
 
 Owns which of two memories stays (the newer), what it takes over (subjects, links, the first date), and its link to the
-other one, whose last version stays in the history. The result depends on the two memories alone: two hosts that find
+other one, whose last version stays in the history. Where it is not sure that one corrects the other, both stay, and the
+newer one is linked to what it contradicts. The result depends on the two memories alone: two hosts that find
 the same pair do the same, and a second merge changes nothing. No close waits for it. Refuses memories that ended or
 were forgotten, and pairs from two collections. Trio thread only.
 """
@@ -20,16 +22,23 @@ from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.memories.storing import id_of
 from livememfs.recall.likeness.alike import Alike, alike
+from livememfs.recall.likeness.contradiction import RELATION, stands
+from livememfs.recall.likeness.correction import Verdict
 from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.memory import MAX_LINKS, Memory, sealed
 from livememfs.store.base import ObjectInfo
+from livememfs.text.fields import read_list
 
 log = structlog.get_logger("livememfs.memories")
 
 RELATED = 0.85
 """A cosine above which two memories are linked although they do not state one fact (spacebot-memory-v2)."""
 MOST_RELATED = 3
+CORRECTS = "corrects"
+"""The field of a memory with the names of those that it corrects, as whoever wrote it says."""
+UNSURE = "unsure"
+"""The field of a memory with the names of those that it was found to contradict by its words alone."""
 RECENT = timedelta(days=1)
 """A memory that is not older may have been written while no host was there to compare it."""
 AGAIN_SECONDS = 30.0
@@ -37,11 +46,14 @@ AGAIN_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class MergingStatistics:
-    """Memories compared, merged and linked since the start; those that wait; why the last comparison failed."""
+    """Memories compared, merged, linked and found to contradict another since the start; those that wait; why the last
+    comparison failed.
+    """
 
     judged: int
     merged: int
     related: int
+    contradicting: int
     waiting: int
     last_error: str
 
@@ -73,7 +85,7 @@ class Merging:
         self._idle.set()
         self._running, self._ended = trio.CancelScope(), trio.Event()
         self._ended.set()
-        self._counts = {"judged": 0, "merged": 0, "related": 0}
+        self._counts = {"judged": 0, "merged": 0, "related": 0, "contradicting": 0}
         self._last_error = ""
 
     def heard(self, change: Change) -> None:
@@ -155,22 +167,42 @@ class Merging:
         if mine is None:
             return
         self._counts["judged"] += 1
+        if await self._corrects_by_name(mine):
+            return
         space, memory = keys.parse(key).space, mine.memory
         similar, _ = await alike(self._recall, space, memory.collection, memory.content.strip())
         others = [hit for hit in similar if hit.key != key]
+        sure = Verdict.CORRECTS
         for hit in others:
-            if hit.likeness <= self._threshold:
-                break
+            one_fact = hit.likeness > self._threshold
+            if not one_fact and sure not in (hit.older, hit.newer):
+                continue
             other = await self._version(hit.key)
             now = await self._version(key)
             if now is None or now.info.etag != mine.info.etag:
                 self._wait_for([key])
                 return
             # The index may be behind: only a memory that still has the text that was compared is merged.
-            if other is not None and other.memory.content.strip() == hit.text:
-                self._merge(*sorted((mine, other), key=_Version.order))
+            if other is None or other.memory.content.strip() != hit.text:
+                continue
+            older, newer = sorted((mine, other), key=_Version.order)
+            if one_fact or (hit.older if older is other else hit.newer) is sure:
+                self._merge(older, newer)
                 return
         await self._relate(mine, others)
+
+    async def _corrects_by_name(self, mine: _Version) -> bool:
+        """Merge what a memory itself says that it corrects: who wrote it knew both."""
+        space, collection = keys.parse(mine.info.key).space, mine.memory.collection
+        names = set(read_list(mine.memory.extra.get(CORRECTS)) or ())
+        level = await self._replica.names.listing(f"{space}/{collection}/") if names else None
+        for info in level.objects.values() if level is not None else ():
+            older = await self._version(info.key) if id_of(info.key.rpartition("/")[2]) in names else None
+            now = await self._version(mine.info.key) if older is not None else None
+            if older is not None and older.order() < mine.order() and now is not None and now.info == mine.info:
+                self._merge(older, mine)
+                return True
+        return False
 
     async def _version(self, key: str) -> _Version | None:
         """A memory as it is now; None when it is gone, ended, forgotten, empty or unreadable."""
@@ -194,31 +226,63 @@ class Merging:
         self._counts["merged"] += 1
 
     async def _relate(self, mine: _Version, others: list[Alike]) -> None:
-        """Link a memory to those that are near to it, but do not state the same fact."""
-        near = [hit for hit in others if hit.near is not None and hit.near > RELATED]
-        known = {name for _, name in mine.memory.links}
+        """Link a memory to older ones that it contradicts, and to those that are near to it without one fact."""
+        unsure = [hit for hit in others if Verdict.CONTRADICTS in (hit.older, hit.newer)]
+        near = [hit for hit in others if hit.near is not None and hit.near > RELATED and hit not in unsure]
         new: list[tuple[str, str]] = []
-        for hit in near[:MOST_RELATED]:
+        for hit in (*unsure, *near[:MOST_RELATED]):
             other = await self._version(hit.key)
-            if other is None or other.id in known or mine.id in {name for _, name in other.memory.links}:
+            if other is None:
                 continue
-            if other.order() < mine.order():  # the link is in the newer one, on every host
+            relation = RELATION if hit in unsure and other.memory.content.strip() == hit.text else "related_to"
+            if other.order() > mine.order():
+                # The link is in the newer one, on every host. That one does not know yet that this one was edited.
+                if relation == RELATION and hit.newer is Verdict.CONTRADICTS:
+                    self._link(other, [(RELATION, mine.id)])
+            elif relation == RELATION and hit.older is Verdict.CONTRADICTS:
+                new.append((RELATION, other.id))
+            elif not _are_linked(mine, other):
                 new.append(("related_to", other.id))
         now = await self._version(mine.info.key) if new else None
         if now is not None and now.info.etag == mine.info.etag:
-            linked = replace(mine.memory, links=(*mine.memory.links, *new)[:MAX_LINKS])
-            data, info = sealed(linked, mine.info.key), mine.info
-            self._replica.save(info.key, data, meta=info.meta or {}, base=info, by_caller=False)
-            self._counts["related"] += len(new)
+            self._link(mine, new)
+
+    def _link(self, newer: _Version, new: list[tuple[str, str]]) -> None:
+        memory = newer.memory
+        new = [link for link in new if link not in memory.links]
+        if not new:
+            return
+        unsure = [name for relation, name in new if relation == RELATION]
+        marked = {UNSURE: [*(read_list(memory.extra.get(UNSURE)) or ()), *unsure]} if unsure else {}
+        links = (*memory.links, *new)[:MAX_LINKS]
+        data = sealed(replace(memory, links=links, extra={**memory.extra, **marked}), newer.info.key)
+        self._replica.save(newer.info.key, data, meta=newer.info.meta or {}, base=newer.info, by_caller=False)
+        self._counts["contradicting"] += len(unsure)
+        self._counts["related"] += len(new) - len(unsure)
 
     def statistics(self) -> MergingStatistics:
         """Counters, cheap."""
         return MergingStatistics(**self._counts, waiting=len(self._waiting), last_error=self._last_error)
 
 
+def _are_linked(one: _Version, other: _Version) -> bool:
+    return other.id in {name for _, name in one.memory.links} or one.id in {name for _, name in other.memory.links}
+
+
+def contradicts(newer: Memory, older: Memory, name: str) -> bool:
+    """Whether the newer is linked to the older, by that name, as what it contradicts, and the words still say so. Who
+    linked them by hand takes it back by hand.
+    """
+    if (RELATION, name) not in newer.links:
+        return False
+    found_by_words = name in (read_list(newer.extra.get(UNSURE)) or ())
+    return not found_by_words or stands(older.content, newer.content)
+
+
 def merge(older: Memory, newer: Memory, older_id: str) -> Memory:
     """The newer memory with what it takes over from the older one, which it replaces."""
-    links = (("updates", older_id), *newer.links, *(link for link in older.links if link[1] != older_id))
+    given = (*newer.links, *(link for link in older.links if link[1] != older_id))
+    links = (("updates", older_id), *(link for link in given if link != (RELATION, older_id)))
     return replace(
         newer,
         subjects=tuple(dict.fromkeys((*older.subjects, *newer.subjects))),

@@ -30,7 +30,9 @@ from livememfs.text.size import at_most, fitting, tokens
 log = structlog.get_logger("livememfs.runs")
 
 MARGIN = 640
-"""Tokens of a request that are not counted: the remark about a refused reply, and the headings of sections."""
+"""Tokens of a request that are not counted: the remark about a refused reply, the headings of sections, and what the
+notes contradict (`contradictions.ROOM`).
+"""
 LEAST = PER_NOTE + 160
 """With fewer tokens than this there is no room for notes."""
 TIGHTER = 0.6

@@ -312,7 +312,7 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _ask_for_plan(self, model: ChatModel, inputs: InputsT) -> PlanT:
         """Ask the model. When its reply is refused, ask once more, with the reason."""
-        messages = self.work.prompt(inputs)
+        messages = await aside(inputs.size, partial(self.work.prompt, inputs))
         self.control.report("asking")
         try:
             return await self._plan(await self._ask(model, messages), inputs, last=False)

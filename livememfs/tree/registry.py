@@ -27,7 +27,7 @@ ANY = "<path>"
 _PLACEHOLDERS = {
     "<note>": r"(?!\.history(?:/|$))[^/]+",
     "<file>": r"[^/]+",
-    "<.name>": r"\.(?!(?:livememfs|by|recent|history)$)[^/]+",
+    "<.name>": r"\.(?!(?:livememfs|by|recent|history|contradictions)$)[^/]+",
     "<run>": r"[0-9]+",
     "<view>": r"(?:type|subject|importance)",
     "<group>": r"[^/]+",
@@ -198,6 +198,8 @@ REGISTRY = (
                 f"<space>/{folder}/.by/<view>/<group>", "directory", "the memories of one type, subject or importance"
             ),
             _read_only(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", "a memory"),
+            _read_only(f"<space>/{folder}/.contradictions", "directory", "pairs of memories that cannot both hold"),
+            _read_only(f"<space>/{folder}/.contradictions/<link>", "file", "such a pair, with dates"),
             _read_only(f"<space>/{folder}/.recent", "directory", "the same memories, by age"),
             _read_only(f"<space>/{folder}/.recent/<age>", "directory", "memories of at most this age; `6h` is listed"),
             _read_only(f"<space>/{folder}/.recent/<age>/<link>", "symlink", "a memory"),

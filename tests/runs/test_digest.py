@@ -441,3 +441,34 @@ def test_the_memory_of_a_digest_is_one_that_any_reader_understands() -> None:
     data = b"---\ntype: fact\nsource: digest\nfrom:\n- a\n---\n\nDavid\n"
 
     assert Memory.parse(data, path="x", collection="memories").extra == {"from": ["a"]}
+
+
+# --- what a fact corrects -----------------------------------------------------------------------------------------
+
+IN_BED = "memories/20260101T000000_fact_00000001.md"
+
+
+async def test_what_a_fact_corrects_is_named_in_its_memory_for_whoever_compares_memories(world: World) -> None:
+    await world.put(f"{SPACE}/{IN_BED}", "David is confined to bed")
+    reply = digest_reply(remembered("David hikes every day", 1, corrects=1), skipped={2: "nothing"})
+
+    result, [request] = await digest(world, reply)
+
+    assert result.state == "ok"
+    assert [(memory["number"], memory["memory"]) for memory in request.section("Memories")] == [
+        (1, "David is confined to bed")
+    ]
+    new = {key: memory for key, memory in (await memories(world)).items() if key != IN_BED}
+    assert [memory.extra["corrects"] for memory in new.values()] == [["20260101T000000_fact_00000001"]]
+
+
+@pytest.mark.parametrize("number", [2, 0, "1", True])
+async def test_a_fact_that_corrects_what_was_not_shown_is_refused(world: World, number: object) -> None:
+    await world.put(f"{SPACE}/{IN_BED}", "David is confined to bed")
+    wrong = digest_reply(remembered("David hikes every day", 1, corrects=number), skipped={2: "nothing"})
+    right = digest_reply(remembered("David hikes every day", 1), skipped={2: "nothing"})
+
+    result, requests = await digest(world, wrong, right)
+
+    assert (result.state, len(requests)) == ("ok", 2)
+    assert "corrects" in requests[1].text

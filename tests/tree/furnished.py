@@ -114,6 +114,7 @@ async def furnish(made: Furnished) -> Directory:
         collection = await folder_in(space, folder)
         await _write(collection, "remembered", b"---\nsubjects: [david]\n---\nDavid is my brother\n")
         await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
+        await _write(collection, "doubted", b"---\nlinks: {contradicts: [remembered]}\n---\nDavid is no relative\n")
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
     for place in (root, live, *[await folder_in(space, folder) for folder in keys.COLLECTIONS]):

@@ -17,7 +17,7 @@ from livememfs.records.sealing import MemoryForm
 from livememfs.text import frontmatter
 
 FOLDER = "alpha/memories"
-FIXED = [".by", ".history", ".recent"]
+FIXED = [".by", ".contradictions", ".history", ".recent"]
 """What the folder shows besides memories."""
 
 

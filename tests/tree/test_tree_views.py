@@ -1,10 +1,10 @@
-"""`.by/` and `.recent/`: the same memories as links, right at each look."""
+"""`.by/`, `.recent/` and `.contradictions/`: the same memories by another order, right at each look."""
 
 from __future__ import annotations
 
 import posixpath
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +15,7 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.memories.storing import id_of
 from livememfs.text import frontmatter
-from livememfs.tree.node import Directory, Symlink
+from livememfs.tree.node import NOBODY, Directory, Symlink
 from livememfs.tree.root import Root
 from livememfs.tree.space import shelf
 
@@ -203,3 +203,42 @@ async def test_objects_that_are_no_memories_are_in_no_view(here: Host, world: Wo
     await world.settle()
 
     assert await shown(here, f"{BY}/type/fact") == {one, "foreign"}
+
+
+async def test_what_contradicts_is_a_pair_with_dates_until_one_of_the_two_says_something_else(
+    world: World, here: Host
+) -> None:
+    await here.write(f"{FOLDER}/one", "We indent with tabs.")
+    (tabs,) = [name for name in await here.names(FOLDER) if name.endswith(".md")]
+    world.clock.advance(days=30)
+    said = world.clock.now()
+    await here.write(f"{FOLDER}/two", f"---\nlinks: {{contradicts: [{id_of(tabs)}]}}\n---\nWe indent with spaces.")
+    (spaces,) = [name for name in await here.names(FOLDER) if name.endswith(".md") and name != tabs]
+
+    folder = f"{FOLDER}/.contradictions"
+    pair = f"{id_of(spaces)}_contradicts_{id_of(tabs)}.md"
+    assert await here.names(folder) == [pair]
+    first = said - timedelta(days=30)
+    text = (await here.read(f"{folder}/{pair}")).decode()
+    assert text.startswith(f"{first:%Y-%m-%d}: We indent with tabs; {said:%Y-%m-%d}: We indent with spaces\n")
+    assert f"../{tabs}" in text
+    assert f"../{spaces}" in text
+    await refused(errors.ReadOnly, (await here.folder(folder)).create("x.md", 0o644, NOBODY))
+
+    await (await here.folder(FOLDER)).unlink(tabs)
+    assert await here.names(folder) == []
+    await refused(errors.NotFound, here.node(f"{folder}/{pair}"))
+
+
+@pytest.mark.parametrize("side", ["older", "newer"])
+async def test_a_pair_that_words_made_ends_when_an_edit_makes_them_say_two_things(here: Host, side: str) -> None:
+    await here.write(f"{FOLDER}/one", "We indent with tabs.")
+    (tabs,) = [name for name in await here.names(FOLDER) if name.endswith(".md")]
+    linked = f"links: {{contradicts: [{id_of(tabs)}]}}\nunsure: [{id_of(tabs)}]"
+    await here.write(f"{FOLDER}/two", f"---\n{linked}\n---\nWe indent with spaces.")
+    (spaces,) = [name for name in await here.names(FOLDER) if name.endswith(".md") and name != tabs]
+    assert len(await here.names(f"{FOLDER}/.contradictions")) == 1
+
+    name, head = (tabs, "") if side == "older" else (spaces, f"---\n{linked}\n---\n")
+    await here.write(f"{FOLDER}/{name}", f"{head}The release is on Friday.")
+    assert await here.names(f"{FOLDER}/.contradictions") == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs.recall.index.exchanged import Restriction, TextQuery
+from livememfs.recall.likeness.correction import Verdict, judged
 from livememfs.recall.likeness.estimate import likeness
 
 if TYPE_CHECKING:
@@ -28,12 +29,17 @@ WAITED = 10.0
 class Alike:
     """A memory: its object, its text as it was indexed, how likely it states the same fact, and the cosine of both
     (relative to the mean of any texts; None without a model).
+
+    :older: what the text that was asked for is to this one, if this is the older
+    :newer: what this one is to that text, if this is the newer
     """
 
     key: str
     text: str
     likeness: float
     near: float | None
+    older: Verdict
+    newer: Verdict
 
 
 async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple[list[Alike], list[str]]:
@@ -73,9 +79,15 @@ class _Look:
             self._take([number for number, _ in self._index.near(vector, self._where, CANDIDATES)])
         near = self._cosines(vector)
         return [
-            Alike(record.key, record.text, likeness(self._text, record.text, near.get(number)), near.get(number))
+            self._judged(record.key, record.text, near.get(number))
             for number, record in self._index.records(self._ids).items()
         ]
+
+    def _judged(self, key: str, text: str, near: float | None) -> Alike:
+        mine = self._text
+        return Alike(
+            key, text, likeness(mine, text, near), near, older=judged(text, mine, near), newer=judged(mine, text, near)
+        )
 
     def _take(self, hits: list[int]) -> None:
         self._ids = list(dict.fromkeys((*self._ids, *(brief.id for _, brief in self._index.briefs(hits).values()))))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from livememfs.recall.index.record import Record, digest
 from livememfs.recall.turn.athand import excerpt, fitting
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, ToldSession, tell
+from livememfs.recall.turn.pairs import Pairs
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -93,27 +94,36 @@ class Choosing:
         """Choose, record it in the session, and write the block; also the paths of what is told."""
         with timed(self._spent, "search"):
             fits = self._fitting()
+            numbers = [number for number, _ in chain(self._pinned, *fits.values())]
+            pairs = Pairs(self._index, self._space, numbers, self._is_there)
         with timed(self._spent, "dedup"):
             limits = self._settings.limits
-            told = tell(session, self._in_order(fits), same(self._index, limits.alike), limits)
+            told = tell(session, self._in_order(fits, pairs), same(self._index, limits.alike), limits)
         with timed(self._spent, "formatting"):
             _ = told.block  # computed here, so that its time counts, and kept
-        paths = {id_of(record): record.key for _, record in chain(self._pinned, *fits.values())}
+        records = [record for _, record in chain(self._pinned, *fits.values())]
+        paths = {id_of(record): record.key for record in (*records, *(pairs.instead(one)[0] for one in records))}
         return told, tuple(paths[candidate.id] for candidate in told.emitted)
 
-    def _in_order(self, fits: dict[Section, Numbered]) -> list[Candidate]:
+    def _in_order(self, fits: dict[Section, Numbered], pairs: Pairs) -> list[Candidate]:
         """First who somebody is, then one of each kind in turns."""
         numbers = [number for number, _ in chain(self._pinned, *fits.values()) if number]
         vectors = self._index.vectors_of(numbers) if self._index is not None else {}
 
         def candidates(numbered: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
-            return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in numbered]
+            return [self._candidate(record, section, vectors.get(number), pairs) for number, record in numbered]
 
         identity = [pinned for pinned in self._pinned if pinned[1].type == IDENTITY]
         others = [pinned for pinned in self._pinned if pinned[1].type != IDENTITY]
         rest = {section: candidates(numbered, section) for section, numbered in fits.items()}
         turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
         return [*candidates(identity, "pinned"), *in_turns(*turns)]
+
+    def _candidate(self, record: Record, section: Section, vector: Floats | None, pairs: Pairs) -> Candidate:
+        newer, text = pairs.instead(record)
+        if text == record.text:
+            return candidate(record, section, vector, self.turn.message)
+        return replace(candidate(newer, section, None, self.turn.message), text=text)
 
     def _always(self) -> Numbered:
         """What comes with any message."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from livememfs.llm.base import ChatMessage
 from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.contradictions import contradicted
 from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
 from livememfs.text.edits import OPS
 
@@ -83,6 +84,7 @@ def consolidation_prompt(inputs: BankInputs) -> list[ChatMessage]:
         ),
         notes_section(inputs),
         *_bank_sections(inputs),
+        *_contradictions(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
@@ -124,6 +126,21 @@ def _bank_sections(inputs: BankInputs) -> list[str]:
             json_lines(parts),
         ),
     ]
+
+
+def _contradictions(inputs: BankInputs) -> list[str]:
+    """What the notes make wrong in the part of the bank that is shown."""
+    texts = inputs.bank_texts()
+    if inputs.excerpt is not None:
+        parts = {name: "\n".join(sections.values()) for name, sections in inputs.excerpt.parts.items()}
+        texts = {**parts, **inputs.excerpt.full}
+    found = contradicted(texts, inputs.notes)
+    remark = (
+        "Lines of the bank that a new note seems to contradict, found by their words alone; there may be more. Where "
+        "the note corrects the line, the bank says what the note says. Where that is not sure, the bank keeps both, "
+        "each with its date."
+    )
+    return [section("Contradictions", remark, json_lines(found))] if found else []
 
 
 def _files(texts: Mapping[str, str]) -> str:

@@ -11,6 +11,8 @@ from datetime import datetime
 from secrets import token_hex
 from typing import Any
 
+from livememfs.memories.merging import CORRECTS
+from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
@@ -111,7 +113,9 @@ def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
         source=SOURCE,
         expires_at=expiry(fact.ttl, now) if fact.ttl else None,
         space_id=inputs.space,
-        extra={"from": notes} | ({"unsourced": list(fact.unsourced)} if fact.unsourced else {}),
+        extra={"from": notes}
+        | ({"unsourced": list(fact.unsourced)} if fact.unsourced else {})
+        | ({CORRECTS: [id_of(fact.corrects.rpartition("/")[2])]} if fact.corrects else {}),
     )
 
 

@@ -39,8 +39,10 @@ MAX_SUBJECTS = 20
 MAX_SUBJECT_CHARS = 100
 
 _KEYS = {"memories", "skipped"}
-_FACT_KEYS = {"content", "subjects", "type", "ttl", "importance", "collection", "category", "sources"}
+_FACT_KEYS = {"content", "subjects", "type", "ttl", "importance", "collection", "category", "sources", "corrects"}
 _NEEDED = ("content", "subjects", "type", "ttl", "sources")
+LARGEST = 100_000
+"""No request has so many memories."""
 _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -53,6 +55,7 @@ class DigestFact:
     :category:  empty: the first one of its collection
     :sources:   numbers of the notes that it comes from
     :unsourced: numbers, dates and the like that no note has
+    :corrects:  the key, relative to the space, of a memory whose place it takes
     :same_as:   the key, relative to the space, of a memory with the same words; nothing is stored then
     """
 
@@ -66,6 +69,7 @@ class DigestFact:
     category: str = ""
     unsourced: tuple[str, ...] = ()
     same_as: str = ""
+    corrects: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def make_plan(
     faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS]
     count = len(inputs.notes)
     facts = _read_facts(reply.get("memories", []), count, verbatim, faults)
+    facts = [_correcting(number, fact, inputs.known, faults) for number, fact in enumerate(facts, 1)]
     fates = _fates(facts, _read_skipped(reply.get("skipped", []), count, faults), faults)
     if not fates and not faults:
         faults.append("it says of no note what became of it")
@@ -192,6 +197,9 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
         faults.append(f"the collection {shown(collection)} is none of {', '.join(keys.COLLECTIONS)}")
         return None
     faults += _choice_faults(entry, collection)
+    corrects = entry.get("corrects")
+    if corrects is not None and not _is_note(corrects, LARGEST):
+        faults.append(f"what it corrects, {shown(corrects)}, is no number of a memory")
     subjects, sources = _read_subjects(entry["subjects"], faults), _read_sources(entry["sources"], count, faults)
     if faults:
         return None
@@ -204,6 +212,7 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
         entry.get("importance"),
         collection,
         entry.get("category") or "",
+        corrects=str(corrects or ""),
     )
 
 
@@ -283,6 +292,19 @@ def _fates(facts: list[DigestFact], skipped: Mapping[int, str], faults: list[str
                 faults.append(f"note {number} is both a source and skipped")
             fates[number] = Fate(used_in=tuple(dict.fromkeys((*fates.get(number, Fate()).used_in, fact.collection))))
     return dict(sorted(fates.items()))
+
+
+def _correcting(position: int, fact: DigestFact, known: Sequence[KnownMemory], faults: list[str]) -> DigestFact:
+    """With the key of the memory that the reply names by its number. One of another collection, and one that is not
+    stored yet, are left out: the fact is stored, and compared with others as any is.
+    """
+    if not fact.corrects:
+        return fact
+    if int(fact.corrects) > len(known):
+        faults.append(f"memory {position}: it corrects memory {fact.corrects}, and there are {len(known)}")
+        return fact
+    key = known[int(fact.corrects) - 1].key
+    return replace(fact, corrects=key if key.startswith(f"{fact.collection}/") and not key.endswith("/") else "")
 
 
 # --- judging ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 from livememfs.llm.base import ChatMessage
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
+from livememfs.runs.contradictions import contradicted
 from livememfs.runs.digest.inputs import DigestInputs
 from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
 
@@ -59,6 +60,8 @@ Answer with one JSON object and nothing around it:
 - collection: only where it is not {keys.MEMORIES}: {keys.SELF} for what the agent who wrote the note is, can and \
 cannot do, {keys.GOALS} for what that agent would like; then with a category, for {keys.SELF} one of \
 {", ".join(CATEGORIES[keys.SELF])}, for {keys.GOALS} one of {", ".join(CATEGORIES[keys.GOALS])}.
+- corrects: only where the fact takes the place of one of the memories above, which is no longer true: its number. \
+Another fact about the same subject corrects nothing.
 - skipped: every note that is no source, with the reason. A note you leave out will be given to you again.
 - Where nothing is worth a memory, "memories" is an empty list.
 """
@@ -67,7 +70,8 @@ cannot do, {keys.GOALS} for what that agent would like; then with a category, fo
 def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
     """The request of one digest: memories that are likely related, notes in order of time."""
     known = [
-        {"memory": memory.content, "type": memory.type, "subjects": list(memory.subjects)} for memory in inputs.known
+        {"number": number, "memory": memory.content, "type": memory.type, "subjects": list(memory.subjects)}
+        for number, memory in enumerate(inputs.known, 1)
     ]
     sections = [
         f"A digest of the space {as_json(inputs.space)}.",
@@ -79,9 +83,20 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
             json_lines(known),
         ),
         notes_section(inputs),
+        *_contradictions(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
+
+
+def _contradictions(inputs: DigestInputs) -> list[str]:
+    """What the notes make wrong in what is known."""
+    found = contradicted({memory.key: memory.content for memory in inputs.known}, inputs.notes)
+    remark = (
+        "Memories that a new note seems to contradict, found by their words alone; there may be more. Where the note "
+        "corrects one, write the new fact whole, and name that memory in corrects."
+    )
+    return [section("Contradictions", remark, json_lines(found))] if found else []
 
 
 # --- the form of the reply ----------------------------------------------------------------------------------------
@@ -97,6 +112,7 @@ _FACT = object_schema(
     collection={"type": "string", "enum": list(keys.COLLECTIONS)},
     category={"type": "string", "enum": [category for categories in CATEGORIES.values() for category in categories]},
     sources={"type": "array", "items": _NOTE},
+    corrects=_NOTE,
 )
 
 DIGEST_SCHEMA: dict[str, Any] = object_schema(

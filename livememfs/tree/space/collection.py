@@ -1,8 +1,9 @@
 """`memories/`, `self/` and `goals/`: write a file, and it is remembered; remove it, and it is forgotten.
 
-Owns what one such folder shows: memories that have not ended, `.history/` with former versions and forgotten memories,
-views of them (`.by/`, `.recent/`), and `<memory>.links/`, which is found but not listed; and by which names a memory is
-found. Drafts and editors' litter are as in `live/`. Refuses directories (EPERM). Trio thread only.
+Owns what one such folder shows: memories that have not ended, `.history/` with former versions and forgotten
+memories, views of them (`.by/`, `.recent/`, `.contradictions/`), and `<memory>.links/`, which is found but not
+listed; and by which names a memory is found. Drafts and editors' litter are as in `live/`. Refuses directories
+(EPERM). Trio thread only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from livememfs.store.base import ObjectInfo
 from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node
 from livememfs.tree.space.bank import StoredDirectory
+from livememfs.tree.space.contradictions import Contradictions
 from livememfs.tree.space.links import SUFFIX as LINKS
 from livememfs.tree.space.links import LinksDirectory
 from livememfs.tree.space.live import Live
@@ -65,7 +67,8 @@ class Collection(Live):
         self._noted: object = None
         self.shelf = Shelf(context, space, folder)
         history = StoredDirectory(self, HISTORY, context, keys.memory_history_prefix(space, folder), WHY)
-        self._fixed: dict[str, Node] = {node.name: node for node in (By(self), history, Recent(self))}
+        fixed: tuple[Node, ...] = (By(self), Contradictions(self), history, Recent(self))
+        self._fixed = {node.name: node for node in fixed}
         self._linked: WeakValueDictionary[str, LinksDirectory] = WeakValueDictionary()
 
     def shows(self, name: str) -> bool:
