@@ -123,7 +123,7 @@ def database(house: House) -> sqlite3.Connection:
         " '[\"trade-off\"]', '[\"a.py\"]', '[]', 120, ?, ?, 'a-model')",
         (f"We chose Garage; the key is {SECRET}.", ISO, EPOCH),
     )
-    for number, words in enumerate(("Chose the store.", "Wrote it down.")):
+    for number, words in enumerate((f"Chose the store. {SECRET}", "Wrote it down.")):
         made.execute(
             "INSERT INTO session_summaries (memory_session_id, project, request, completed, created_at,"
             " created_at_epoch) VALUES ('mem-1', 'shop', 'A store', ?, ?, ?)",
@@ -157,7 +157,8 @@ async def test_all_that_claude_mem_has_comes_with_its_fields(house: House, datab
     about = Session.parse(bucket[f"sessions/s-1/{keys.SESSION}"], space="alpha", session="", now=house.clock.now())
     assert (about.project, about.agent, about.prompts) == ("shop", "claude", 1)
     summary = Summary.parse(bucket[f"sessions/s-1/{keys.SUMMARY}"], path="")
-    assert summary.completed == "Chose the store.\n\nWrote it down."
+    assert summary.completed.startswith("Chose the store. ")
+    assert summary.completed.endswith("\n\nWrote it down.")
     assert SECRET.encode() not in b"".join(bucket.values())
 
 

@@ -211,6 +211,33 @@ async def test_a_session_that_was_captured_or_went_on_here_stays_as_it_is(house:
     assert await whole(house) == before
 
 
+async def test_a_session_that_was_captured_without_a_prompt_stays_as_it_is(house: House) -> None:
+    transcript(house)
+    about = Session(CLAUDE, "alpha", house.clock.now(), house.clock.now())
+    await house.replica.put(f"alpha/sessions/{CLAUDE}/{keys.SESSION}", about.render())
+    before = await whole(house)
+
+    done = await house.bring("claude-code")
+
+    assert counts(done) == (0, 0, 0, 1)
+    assert await whole(house) == before
+
+
+async def test_words_before_a_tool_are_not_the_answer_of_a_turn(house: House) -> None:
+    file = transcript(house)
+    words = {"type": "text", "text": "I look first."}
+    entries = [json.loads(line) for line in file.read_text().splitlines()]
+    for entry in entries:
+        if entry["type"] == "assistant" and entry["message"]["content"][0]["type"] == "tool_use":
+            entry["message"]["content"].insert(0, words)
+    last = max(number for number, entry in enumerate(entries) if "toolu_2" in json.dumps(entry))
+    file.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries[: last + 1]))
+
+    await house.bring("claude-code")
+
+    assert [row.kind for row in await taken_up(house)] == ["tool", "tool", "end"]
+
+
 async def test_the_summary_of_an_observer_is_not_written_over(house: House) -> None:
     file = transcript(house)
     lines = file.read_text().splitlines(keepends=True)
