@@ -20,6 +20,7 @@ APART = 0.35
 """A cosine below this says that two texts are about different things, whatever words they share."""
 ONE_KIND = 0.8
 """A cosine above which two sentences that differ in one value have two of a kind: tea and coffee, not trains."""
+MOST_CHARACTERS = 1_000
 BESIDE = 3
 """Words between a word and what it tells of, at most."""
 MOST_OF_A_VALUE = 4
@@ -100,6 +101,8 @@ def _past(statement: Statement) -> bool:
 def judged(older: str, newer: str, near: float | None) -> Verdict:
     """What `newer` is to `older`. `near`: the cosine of their vectors, relative to the mean of any texts; or None."""
     if near is not None and math.isfinite(near) and near < APART:
+        return Verdict.DISTINCT
+    if max(len(older), len(newer)) > MOST_CHARACTERS:  # not worth reading: it tells more than one fact
         return Verdict.DISTINCT
     one, other = read(older), read(newer)
     if not one.content or not other.content or max(len(one.tokens), len(other.tokens)) >= LONGEST:
