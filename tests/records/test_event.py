@@ -206,6 +206,7 @@ def test_what_fits_is_not_touched_and_what_does_not_keeps_head_and_tail_and_says
 def test_six_tenths_are_kept_of_the_beginning_and_three_of_the_end() -> None:
     short = shortened("a" * 5_000 + "b" * 5_000, 1_000)
 
+    assert shortened("x" * 1_000, 1_000) == "x" * 1_000
     assert short == "a" * 600 + "\n[... 9,100 characters left out ...]\n" + "b" * 300
 
 

@@ -29,6 +29,7 @@ from livememfs.runs.pieces import PER_NOTE, Account, piece
 from livememfs.runs.result import Metrics
 from livememfs.runs.standing import last_standing, standing, taken_back
 from livememfs.testing.clock import START
+from livememfs.text.facts.sources import unsourced
 from livememfs.text.outgoing import Outgoing
 from livememfs.text.size import tokens
 
@@ -412,6 +413,23 @@ def test_values_of_a_reply_are_shown_short_and_safe() -> None:
     assert replies.printable("a\x1b[31m é\u202e") == "a\\x1b[31m é\\u202e"
     assert replies.listed(["f"] * 40) == "; ".join(["f"] * 40)
     assert replies.listed(["f"] * 42) == "; ".join(["f"] * 40) + "; and 2 more"
+
+
+def test_what_the_notes_the_space_and_the_day_say_is_a_source() -> None:
+    given = replace(
+        inputs(2, now=datetime(2026, 3, 5, tzinfo=UTC), ledger=6), notes=(live(1, "we use v2.7.1"), live(2))
+    )
+    sources = replies.sources_of(given, ["see docs/api.md"], [41])
+
+    def odd(line: str) -> list[str]:
+        return [fact for each in unsourced("", f"{line}\n", sources) for fact in each.facts]
+
+    for known in ("on 2026-03-05", "version v2.7.1", "written by cline on 2026-02-20", "in docs/api.md", "in n1.md"):
+        assert odd(known) == []
+    for unknown in ("on 2026-03-06", "version v2.7.2", "in docs/other.md"):
+        assert len(odd(unknown)) == 1
+    assert unsourced("", "on 2026-03-05\n", replies.sources_of(replace(given, now=None), ()))
+    assert replies.hard_facts(odd("on 2026-03-06")) == '"2026-03-06"'
 
 
 # --- its options ---------------------------------------------------------------------------------------------------
