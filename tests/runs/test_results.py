@@ -276,6 +276,7 @@ def test_words_that_tell_a_text_from_others_are_long_or_have_a_digit() -> None:
         ([{"note": 0, "files": ["a.md"]}], {}, ['coverage, entry 1: "note" is not a number from 1 to 2']),
         ([{"note": True, "files": ["a.md"]}], {}, ['coverage, entry 1: "note" is not a number from 1 to 2']),
         ([{"note": 1, "files": ["c.md"]}], {}, ["coverage, entry 1: 'c.md' is not a file of this reply"]),
+        ([{"note": 1, "files": ["../a.md"]}], {}, ["coverage, entry 1: '../a.md' is not a file of this reply"]),
         ([{"note": 1, "files": [7]}], {}, ["coverage, entry 1: 7 is not a file of this reply"]),
         ([{"note": 1, "files": {"a.md": 1}}], {}, ['coverage, entry 1: "files" is not a list of file names']),
         ([{"note": 1, "skipped": 7}], {}, ['coverage, entry 1: "skipped" gives no reason']),
@@ -478,6 +479,7 @@ def test_options_that_no_run_has_are_refused(given: Any, said: str) -> None:
 
 
 def test_a_reply_and_known_memories_have_their_share_of_a_request() -> None:
+    assert RunSettings() == RunSettings(500, 100_000, 0.3, 100_000, "list", 0.3)
     assert RunSettings(context_window=8_000, max_tokens=5_000).reply_tokens == 2_000
     assert RunSettings(context_window=8_000, max_tokens=500).reply_tokens == 500
     assert RunSettings(context_window=8_000).known_tokens == 1_000
