@@ -323,6 +323,7 @@ def test_a_note_that_is_neither_used_nor_too_long_is_missing() -> None:
 def test_a_note_in_parts_is_covered_when_all_its_parts_are() -> None:
     one, two, three = (piece(number, live(number), "a body") for number in (1, 2, 3))
     account = Account()
+    assert account.coverage() == Coverage({}, {}, 0)
     account.add([one, two], Coverage({1: Fate(("a.md",)), 2: Fate(("a.md",))}))
     account.add([two, three], Coverage({1: Fate(("b.md", "a.md")), 2: Fate(skipped="old")}))
     account.add([one, three], Coverage({2: Fate(skipped="new")}))
@@ -438,7 +439,9 @@ def test_what_the_notes_the_space_and_the_day_say_is_a_source() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"{}", b" {}\n", b"\0", b"\xef\xbb\xbf{}"])
 def test_an_empty_file_asks_for_a_run_as_usual(data: bytes) -> None:
-    assert RunOptions.parse(data, kind="digest") == RunOptions(kind="digest")
+    asked = RunOptions.parse(data, kind="digest")
+    assert asked == RunOptions(kind="digest")
+    assert (asked.dry_run, asked.cancel, asked.accept) == (False, False, None)
 
 
 @pytest.mark.parametrize(
@@ -453,6 +456,12 @@ def test_an_empty_file_asks_for_a_run_as_usual(data: bytes) -> None:
 )
 def test_options_are_read_as_they_are_given(given: dict[str, Any], asked: RunOptions) -> None:
     assert RunOptions.parse(json.dumps(given).encode()) == asked
+
+
+@pytest.mark.parametrize("data", [b"yes", b"{", b"\xff{}", b"[" * 100_000])
+def test_what_is_no_json_asks_for_nothing(data: bytes) -> None:
+    with pytest.raises(BadRequest, match=r'write for example {"dry_run": true}'):
+        RunOptions.parse(data)
 
 
 @pytest.mark.parametrize(
