@@ -300,3 +300,14 @@ def test_each_type_has_the_importance_that_the_data_model_gives_it() -> None:
 )
 def test_a_memory_lasts_a_number_of_units(ttl: str, lasts: timedelta | None) -> None:
     assert expiry(ttl, NOW) == (NOW + lasts if lasts is not None else None)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_memory_that_is_written_whole_inherits_nothing(whole: bool) -> None:
+    before = written(fronted(subjects=["david"], ttl="1d", links={"updates": ["a"]}))
+    emptied = replace(before, subjects=(), expires_at=None, links=()).render(whole=whole).decode()
+
+    after = written(emptied, previous=before)
+
+    kept = (("david",), before.expires_at, (("updates", "a"),))
+    assert (after.subjects, after.expires_at, after.links) == (((), None, ()) if whole else kept)

@@ -34,7 +34,7 @@ from livememfs.text.outgoing import Outgoing
 from livememfs.text.size import tokens
 
 NOW = datetime(2026, 2, 20, 15, 0, tzinfo=UTC)
-APPLIED = Applied((), ())
+APPLIED = Applied(0, ())
 META = Meta("alpha", "d", "o", START)
 
 
@@ -122,7 +122,7 @@ def test_a_result_is_one_flat_object_and_has_what_its_kind_has() -> None:
 def test_a_run_is_ok_only_if_no_note_stays_that_should_be_gone(
     coverage: Coverage, failure: LiveMemError | None, edited: tuple[str, ...], state: str, said: str
 ) -> None:
-    done = results.finished(inputs(2), Plan(coverage), Applied((), edited, failure), Metrics(), NOW, RunOptions())
+    done = results.finished(inputs(2), Plan(coverage), Applied(0, edited, failure), Metrics(), NOW, RunOptions())
 
     assert (done.state, done.error) == (state, failure)
     assert (done.message if state == "ok" else done.reason).startswith(said)
@@ -189,7 +189,7 @@ def test_an_accepted_plan_says_what_it_dropped_unless_notes_stay(failure: LiveMe
     lines = tuple(Outgoing("a.md", f"line {number}", "dropped") for number in range(21))
     entry = _entry(7, outgoing=(Outgoing("a.md", "moved", "moved"), *lines))
 
-    done = results.accepted(entry, Applied((), ("n1.md",), failure), Metrics(), NOW, "consolidation")
+    done = results.accepted(entry, Applied(0, ("n1.md",), failure), Metrics(), NOW, "consolidation")
 
     assert done.message == "the plan of run 7 was accepted; edited meanwhile, so they stay: n1.md"
     assert (done.state, done.error) == ("ok" if failure is None else "partial", failure)
@@ -368,7 +368,7 @@ def test_a_note_that_fits_is_not_cut_and_one_line_never_is() -> None:
     ("reason", "said"), [("length", 'finish_reason is "length"'), ("", "is missing"), ("tool_calls", "tool_calls")]
 )
 def test_a_reply_that_is_not_complete_is_refused(reason: str, said: str) -> None:
-    whole = ChatReply('{"a": 1}', "stop", 1, 1, "m")
+    whole = ChatReply('{"a": 1}', "stop", "m")
 
     assert replies.decoded(whole) == {"a": 1}
     with pytest.raises(ReplyRefused, match="it is not complete") as refused:
