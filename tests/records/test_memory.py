@@ -23,6 +23,7 @@ from livememfs.records.memory import (
     canonical_name,
     complete,
     expiry,
+    sealed,
 )
 from livememfs.text import frontmatter
 
@@ -311,3 +312,10 @@ def test_a_memory_that_is_written_whole_inherits_nothing(whole: bool) -> None:
 
     kept = (("david",), before.expires_at, (("updates", "a"),))
     assert (after.subjects, after.expires_at, after.links) == (((), None, ()) if whole else kept)
+
+
+def test_a_memory_whose_fields_are_too_large_is_refused_in_words() -> None:
+    large = replace(written("text"), subjects=tuple(f"subject {number}" for number in range(20_000)))
+
+    with pytest.raises(TooLarge, match="its front matter"):
+        sealed(large, "alpha/memories/a.md")
