@@ -50,6 +50,7 @@ def test_an_entry_reads_back_as_it_was_with_a_line_for_each_field(entry: Entry) 
     assert Entry.parse(data) == entry
     assert len(data.splitlines()) == len(json.loads(data)) + 2
     assert data.endswith(b"}\n")
+    assert ("é".encode() in data) is (entry is FULL)
 
 
 def test_fields_that_earlier_versions_do_not_know_are_written_only_if_they_say_something() -> None:
@@ -57,6 +58,7 @@ def test_fields_that_earlier_versions_do_not_know_are_written_only_if_they_say_s
 
     assert json.loads(FULL.render()).keys() - json.loads(BARE.render()).keys() == optional
     assert json.loads(BARE.render())["applied_at"] is None
+    assert NoteEntry("k", "e", "0", "a", "t", "f").number == 0
     assert (BARE.fence, BARE.undoes, NOTE.number, replace(NOTE, number=0).skipped) == (0, 0, 1, "")
 
 
