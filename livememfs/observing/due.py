@@ -94,12 +94,11 @@ class Due:
         if self.paused_until is None:
             return -math.inf
         now = self._clock.now()
-        left = (self.paused_until - now).total_seconds()
-        # A clock that was ahead was set back: the budget of its day is spent, that of today is not.
-        if left <= 0 or now.astimezone(UTC).date() != self._spent_on:
+        # Also where a clock that was ahead was set back: the budget of its day is spent, that of today is not.
+        if now.astimezone(UTC).date() != self._spent_on:
             self.paused_until = None
             return -math.inf
-        return trio.current_time() + min(left, LOOK_SECONDS)
+        return trio.current_time() + min((self.paused_until - now).total_seconds(), LOOK_SECONDS)
 
     def first(
         self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]

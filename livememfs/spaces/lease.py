@@ -35,7 +35,7 @@ from livememfs.errors import (
 )
 from livememfs.records import keys
 from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo
-from livememfs.text.foreign import Unreadable, build, moment, read_object
+from livememfs.text.foreign import build, read_object
 from livememfs.text.times import iso
 
 log = structlog.get_logger("livememfs.spaces")
@@ -57,7 +57,6 @@ class _Record:
     holder: str
     fence: int
     released: bool = False
-    expires_at: str = ""
 
     @classmethod
     def parse(cls, data: bytes) -> _Record:
@@ -219,6 +218,7 @@ class Leases:
         """Replace the version `etag`; empty: there is none. PreconditionFailed, and the store's failures."""
         key, store = keys.lease_key(space), self._replica.store
         until = self._clock.now() + timedelta(seconds=SECONDS)
+        # `expires_at` is for people who look into the bucket: it is never read.
         value = {"holder": self._holder, "fence": fence, "released": released, "expires_at": iso(until, exact=True)}
         # `at` makes each content differ: by a new ETag others see that the holder is alive.
         data = json.dumps({**value, "at": round(trio.current_time(), 6)}).encode()
@@ -247,12 +247,3 @@ class LeaseStatistics:
     held: int
     waits: int
     takeovers: int
-
-
-def expires(data: bytes) -> str:
-    """When a lease expires by its holder's clock, for people to read; empty when nobody holds it."""
-    with suppress(Unreadable):
-        record = _Record.parse(data)
-        if not record.released and moment(record.expires_at) is not None:
-            return record.expires_at
-    return ""

@@ -192,3 +192,13 @@ async def test_the_one_that_is_due_first_comes_first(desk: Desk, autojump_clock:
     waits = {("alpha", "one"): {"tool": tools(1)}, ("alpha", "two"): {"tool": tools(8)}}
 
     assert desk.due.first(waits, lambda _: 0) == (trio.current_time() + 30, TWO)
+
+
+async def test_after_a_restart_what_others_left_is_due_though_nobody_knows_when_the_new_session_began(
+    desk: Desk, autojump_clock: Clock
+) -> None:
+    waits = {("alpha", "one"): {"tool": tools(2)}, ("alpha", "two"): {"start": at(5)}}
+
+    desk.due.first(waits, lambda _: 0)
+
+    assert desk.left({"tool": tools(2)}) == -math.inf

@@ -11,10 +11,13 @@ import trio
 from observe_world import SESSION, SPACE, World, accounted, run, with_model, without_model
 
 from livememfs import errors
+from livememfs.cache.inbox import Queued
 from livememfs.observing.ask import ObserveSettings
 from livememfs.observing.capture import NOISY, CaptureSettings
-from livememfs.observing.observer import NO_SUMMARY_CAME, NOTHING_NEW
+from livememfs.observing.observer import NO_SUMMARY_CAME, NOTHING_NEW, _next_batch
 from livememfs.records import keys
+from livememfs.records.event import Event
+from livememfs.testing.clock import START
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import events_in, observation, observing, skip, summary, wants_summary
 
@@ -231,6 +234,8 @@ async def test_while_no_model_answers_events_wait_and_calls_become_rare(world: W
     assert found.failed == 4
     assert accounted(found)
     assert len(world.requests) == 8
+    figures = world.observer.statistics()
+    assert (figures.outages, figures.refused, figures.calls) == (8, 0, 8)
 
 
 @with_model(Scripted(hold=True), settings=QUICK, timeout=50.0)
@@ -288,6 +293,8 @@ async def test_one_event_that_cannot_be_observed_keeps_no_other_from_it(world: W
     assert world.events().failed == 1
     observed = sorted(event for one in await world.observations() for event in one.events)
     assert observed == ["t0", "t1", "t2", "t3", "t4", "t6", "t7"]
+    figures = world.observer.statistics()
+    assert (figures.outages, figures.refused, figures.calls) == (0, 5, len(world.requests))
     world.observer.again(SPACE, "s-1")
     assert world.events().failed == 0  # somebody asked, so it waits again
 
@@ -315,6 +322,27 @@ async def test_one_event_that_the_endpoint_turns_down_keeps_no_other_from_being_
     await trio.sleep(3_600)
     assert (world.events().observed, world.events().failed, world.events().waiting) == (23, 1, 0)
     assert len(world.requests) <= 16
+
+
+@pytest.mark.parametrize(
+    ("tries", "sizes", "taken"),
+    [
+        (0, [5] * 20, 16),
+        (1, [10] * 20, 8),
+        (3, [10] * 20, 2),
+        (4, [10] * 20, 1),
+        (9, [10] * 20, 1),
+        (0, [40, 40, 20, 1], 3),  # just as many characters as fit
+        (0, [40, 40, 21, 1], 2),  # and no later one comes before it
+        (0, [500, 1], 1),
+        (0, [], 0),
+    ],
+)
+def test_a_batch_has_what_fits_and_half_as_much_after_each_failure(tries: int, sizes: list[int], taken: int) -> None:
+    event = Event("t1", SESSION, "tool", START)
+    events = [(Queued(n, SPACE, SESSION, f"t{n}", "tool", size, tries, 0, ""), event) for n, size in enumerate(sizes)]
+
+    assert _next_batch(events, ObserveSettings(characters=100)) == events[:taken]
 
 
 def slow(request: LLMRequest) -> Any:

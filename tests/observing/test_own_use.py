@@ -149,6 +149,34 @@ def test_a_tool_is_ours_by_the_paths_it_was_given(tool: str, given_: Any, use: s
     assert OWN.of(tool, given_, PROJECT) == use
 
 
+@pytest.mark.parametrize(
+    ("given_", "use"),
+    [
+        ({"commands": ["cat /home/me/memory/a", "cat /home/me/memory/b"]}, "all"),
+        ({"commands": ["cat /home/me/memory/a", "npm test"]}, "part"),
+        ({"commands": [{"command": "cat /home/me/memory/a"}, {"command": "npm test"}]}, "part"),
+        ({"commands": [{"command": "npm test"}, {"why": "/home/me/memory"}]}, "none"),
+        ({"cmd": ["cat", "/home/me/memory/a b"]}, "all"),
+        ({"cmd": ["cat", "/home/me/memory/a; npm test"]}, "all"),  # one word, and no second command
+        ({"cmd": ["bash", "-c", "cat /home/me/memory/a"]}, "all"),
+        ({"cmd": ["bash", "-x", "cat /home/me/memory/a"]}, "part"),
+        ({"command": 7}, "none"),
+        ({}, "none"),
+    ],
+)
+def test_a_command_is_known_as_lines_as_words_and_as_a_script(given_: Any, use: str) -> None:
+    assert OWN.of("Bash", given_, PROJECT) == use
+
+
+@pytest.mark.parametrize(("deep", "use"), [(0, "all"), (3, "all"), (4, "none")])
+def test_a_path_is_looked_for_three_objects_deep(deep: int, use: str) -> None:
+    value: Any = {"target_file": "/home/me/memory/a"}
+    for _ in range(deep):
+        value = {"more": [value]}
+
+    assert OWN.of("Other", value, PROJECT) == use
+
+
 def test_a_search_without_a_path_looks_where_the_agent_works() -> None:
     assert OWN.of("Grep", {"pattern": "x"}, "/home/me/memory/p") == "all"
     assert OWN.of("Grep", {"pattern": "x"}, PROJECT) == "none"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.records.event import HEAD, TAIL, Event, as_text, capped, digest_id, shortened
+from livememfs.records.event import HEAD, TAIL, TOO_DEEP, Event, as_text, capped, digest_id, shortened, storable
 
 AT = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
 NOTE = 60
@@ -52,6 +52,64 @@ def test_an_event_is_one_line_and_comes_back_as_it_was(
 def test_a_line_that_is_no_event_is_refused_with_an_error_that_readers_expect(line: str) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         Event.from_json(line)
+
+
+def test_what_a_line_does_not_say_is_empty() -> None:
+    line = '{"id": "t1", "session": "s-1", "kind": "tool", "at": "2026-02-20T14:00:00Z", "of_a_later_version": 1}'
+
+    event_ = Event.from_json(line)
+    assert event_ == Event("t1", "s-1", "tool", AT)
+    assert (event_.tokens, event_.failed, event_.input, event_.text) == (0, False, None, "")
+    assert Event.from_json(Event("t1", "s-1", "tool", AT, failed=True).to_json()).failed
+
+
+def nested(deep: int) -> Any:
+    value: Any = "x"
+    for _ in range(deep):
+        value = [value]
+    return value
+
+
+def test_what_is_nested_too_deep_is_cut_off_at_two_hundred() -> None:
+    assert storable(nested(200)) == nested(200)
+    deeper = storable({"a": nested(200)})["a"]
+    for _ in range(199):
+        (deeper,) = deeper
+    assert deeper == TOO_DEEP
+    assert Event.from_json(Event("t1", "s-1", "tool", AT, input=nested(300)).to_json()).input != nested(300)
+
+
+def test_half_a_character_is_not_stored() -> None:
+    assert storable({"a\ud800": ["b\udfff", "é", "c"]}) == {"a\ufffd": ["b\ufffd", "é", "c"]}
+
+
+# --- what it did ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "given_", "command"),
+    [
+        ("Bash", {"command": "npm test"}, "npm test"),
+        ("shell", {"command": ["npm", "test", 7]}, "npm test 7"),
+        ("exec_command", {"cmd": "ls", "command": ""}, ""),
+        ("run_commands", {"commands": "ls", "cmd": "pwd"}, "ls"),
+        ("exec_command", {"cmd": "ls"}, "ls"),
+        ("Bash", {"command": 7}, ""),
+        ("Bash", {}, ""),
+        ("Bash", "npm test", ""),
+        ("Read", {"command": "npm test"}, ""),
+    ],
+)
+def test_a_command_is_what_a_shell_was_given(tool: str, given_: Any, command: str) -> None:
+    assert event(tool, given_).command() == command
+
+
+@pytest.mark.parametrize(
+    ("gave", "error"),
+    [("no such file", "no such file"), ({"error": "no", "code": 1}, "no"), ({"code": 1}, '{"code": 1}'), (None, "")],
+)
+def test_an_error_is_what_the_tool_says_of_it(gave: Any, error: str) -> None:
+    assert event("Bash", output=gave, failed=True).error() == error
 
 
 # --- files -------------------------------------------------------------------------------------------------------
@@ -148,6 +206,7 @@ def test_what_fits_is_not_touched_and_what_does_not_keeps_head_and_tail_and_says
 def test_six_tenths_are_kept_of_the_beginning_and_three_of_the_end() -> None:
     short = shortened("a" * 5_000 + "b" * 5_000, 1_000)
 
+    assert shortened("x" * 1_000, 1_000) == "x" * 1_000
     assert short == "a" * 600 + "\n[... 9,100 characters left out ...]\n" + "b" * 300
 
 

@@ -23,6 +23,7 @@ from livememfs.records.memory import (
     canonical_name,
     complete,
     expiry,
+    sealed,
 )
 from livememfs.text import frontmatter
 
@@ -263,3 +264,58 @@ def test_a_bare_object_takes_its_time_and_type_from_its_name() -> None:
     memory = Memory.parse(b"text", path="p", collection=keys.MEMORIES, name="20260220T140000_event_0a1b2c3d.md")
 
     assert (memory.created_at, memory.type, memory.importance) == (NOW, "event", 0.4)
+
+
+@pytest.mark.parametrize(("uses", "weight"), [(-5, 0.6), (0, 0.6), (1, 0.63), (3, 0.66), (7, 0.69), (1 << 60, 1.0)])
+def test_each_doubling_of_the_uses_adds_a_twentieth_up_to_one(uses: int, weight: float) -> None:
+    assert weighed("fact", 30, uses=uses) == pytest.approx(weight)
+
+
+def test_a_use_before_the_last_edit_does_not_make_a_memory_older() -> None:
+    assert weighed("fact", 30, last_use=NOW - timedelta(days=90)) == 0.6
+
+
+def test_each_type_has_the_importance_that_the_data_model_gives_it() -> None:
+    assert {kind: written(fronted(type=kind)).importance for kind in TYPES} == {
+        "identity": 1.0, "goal": 0.9, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6, "event": 0.4,
+        "observation": 0.3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ttl", "lasts"),
+    [
+        ("90m", timedelta(minutes=90)),
+        (" 1 H ", timedelta(hours=1)),
+        ("7d", timedelta(days=7)),
+        ("2w", timedelta(days=14)),
+        ("30s", timedelta(seconds=30)),
+        ("999999d", timedelta(days=999_999)),
+        ("9999999d", None),
+        ("0d", None),
+        ("999999w", None),
+        ("1y", None),
+        ("-1d", None),
+        ("d", None),
+    ],
+)
+def test_a_memory_lasts_a_number_of_units(ttl: str, lasts: timedelta | None) -> None:
+    assert expiry(ttl, NOW) == (NOW + lasts if lasts is not None else None)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_memory_that_is_written_whole_inherits_nothing(whole: bool) -> None:
+    before = written(fronted(subjects=["david"], ttl="1d", links={"updates": ["a"]}))
+    emptied = replace(before, subjects=(), expires_at=None, links=()).render(whole=whole).decode()
+
+    after = written(emptied, previous=before)
+
+    kept = (("david",), before.expires_at, (("updates", "a"),))
+    assert (after.subjects, after.expires_at, after.links) == (((), None, ()) if whole else kept)
+
+
+def test_a_memory_whose_fields_are_too_large_is_refused_in_words() -> None:
+    large = replace(written("text"), subjects=tuple(f"subject {number}" for number in range(20_000)))
+
+    with pytest.raises(TooLarge, match="its front matter"):
+        sealed(large, "alpha/memories/a.md")

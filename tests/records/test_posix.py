@@ -58,3 +58,12 @@ def test_what_cannot_be_read_is_not_set(meta: dict[str, str] | None) -> None:
 def test_bits_that_are_no_permissions_are_left_out() -> None:
     assert Stat.of({"livememfs-mode": "106755"}) == Stat(mode=0o6755)
     assert Stat.of({"livememfs-owner": "1000:"}) == Stat(uid=1000)
+
+
+def test_the_numbers_of_owners_and_times_end_where_the_kernels_end() -> None:
+    highest, time = (1 << 32) - 2, (1 << 63) - 1
+    meta = {"livememfs-owner": f"{highest}:0", "livememfs-mtime": str(time), "livememfs-ctime": str(-time)}
+
+    found = Stat.of(meta)
+    assert (found.uid, found.gid, found.mtime_ns, found.ctime_ns) == (highest, 0, time, -time)
+    assert Stat.of({"livememfs-owner": f"{highest + 1}:{highest}"}).uid is None

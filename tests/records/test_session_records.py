@@ -81,6 +81,11 @@ def test_what_is_no_session_is_a_new_one(data: bytes) -> None:
     assert parse(data) == NEW
 
 
+def test_a_new_session_has_had_nothing() -> None:
+    assert (NEW.prompts, NEW.observed, NEW.skipped, NEW.summed_up, NEW.meter) == (0, 0, 0, 0, Meter(0, 0, 0))
+    assert (NEW.status, NEW.source, NEW.observations) == ("active", "", ())
+
+
 @given(st.binary(max_size=60) | st.dictionaries(texts, texts).map(json.dumps).map(str.encode))
 def test_whatever_stands_in_the_object_gives_a_session_of_this_space(data: bytes) -> None:
     assert parse(data).space == "alpha"

@@ -149,4 +149,7 @@ def test_an_administrator_of_some_spaces_does_not_administer_the_bucket() -> Non
     with pytest.raises(Forbidden):
         Access("a", frozenset(PERMISSIONS), ("alpha",)).require_admin()
     assert EVERYTHING.admin
+    assert EVERYTHING.everywhere
+    assert not NOTHING.everywhere
+    assert not Access("a", frozenset(PERMISSIONS), ("alpha",)).everywhere
     assert not NOTHING.sees("alpha")

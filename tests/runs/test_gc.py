@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,10 +13,12 @@ from consolidation_world import SPACE, World, run
 
 from livememfs.errors import NotFound, Unreachable
 from livememfs.records import keys
-from livememfs.runs.upkeep.gc import Finding, Removed, find, remove
+from livememfs.records.ledger import Entry, NoteEntry
+from livememfs.runs.upkeep.gc import Finding, Removed, _modified, find, remove
 from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
 from livememfs.spaces.lease import Leases
+from livememfs.store.base import ObjectInfo
 from livememfs.testing.llm import consolidation_reply
 from livememfs.testing.store import Fault, StoreRequest
 
@@ -130,6 +132,36 @@ async def test_nothing_is_so_young_that_somebody_may_be_at_it(world: World) -> N
     world.clock.advance(hours=23)
 
     assert await look(world, older_than=timedelta(0)) == {}
+    world.clock.advance(hours=2)
+    assert {"torn-backup", "lease", "litter"} <= set((await look(world, older_than=timedelta(0))).values())
+
+
+async def test_each_says_for_people_and_programs_what_and_how_much_it_is(world: World) -> None:
+    await world.put(f"{TORN}live/.keep", b"")
+    world.clock.advance(60)
+    await world.put(f"{TORN}bank/a.md", b"abc")
+    written = world.clock.now()
+    world.clock.advance(days=31)
+
+    [found] = await find(world.replica, world.clock)
+
+    assert (found.size, len(found.objects), found.modified) == (3, 2, written)
+    assert found.to_json() == {
+        "kind": "torn-backup",
+        "space": "alpha",
+        "key": TORN,
+        "why": "it was interrupted and cannot be restored",
+        "objects": 2,
+        "bytes": 3,
+        "modified": "2026-02-20T14:01:00Z",
+    }
+
+
+async def test_without_the_times_of_a_store_nothing_is_left_behind() -> None:
+    timed, untimed = ObjectInfo("a", "e", 1, 5_000_000_000), ObjectInfo("b", "e", 1, 0)
+
+    assert _modified([timed]) == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+    assert _modified([timed, untimed]) == datetime.max.replace(tzinfo=UTC)
 
 
 async def test_vectors_are_left_behind_when_another_model_has_been_in_use_for_long(world: World) -> None:
@@ -214,6 +246,20 @@ async def test_notes_of_an_agent_that_was_ever_taken_wait(world: World) -> None:
     assert await look(world) == {}
 
 
+async def test_of_whom_the_first_of_many_runs_took_a_note_is_not_passed_over(world: World) -> None:
+    waits, left = await world.note("waits", agent="codex"), await world.note("left out", agent="other")
+    world.clock.advance(LATER.total_seconds())
+    for number in range(1, 20):
+        taken = (NoteEntry(f"{LIVE}1.md", "e", "0", "codex", "", ""),) if number == 1 else ()
+        entry = Entry(
+            number=number, space=SPACE, committed_at=world.clock.now(), host="h", fence=1, writes=(), removes=taken
+        )
+        await world.put(keys.ledger_key(SPACE, number), entry.render())
+
+    assert await look(world) == {left: "passed-over"}
+    assert waits in await world.live()
+
+
 async def test_notes_that_no_run_has_met_wait(world: World) -> None:
     await world.note("taken", agent="cline")
     await consolidate(world)
@@ -267,6 +313,24 @@ async def test_what_was_found_goes_and_a_backup_has_what_stood_in_live(world: Wo
     assert await look(world) == {}
     kept = {key: data for key, data in before.items() if key in after}
     assert kept == {key: data for key, data in after.items() if key in before}
+
+
+async def test_how_far_a_removal_has_come_is_told_object_by_object(world: World) -> None:
+    await furnish(world)
+    world.clock.advance(days=31)
+    found = await find(world.replica, world.clock)
+    await world.put(keys.lease_key("gone"), b"written meanwhile")
+    told: list[tuple[int, int]] = []
+
+    async with trio.open_nursery() as nursery:
+        leases = Leases(world.replica, world.clock, "here", nursery)
+        removed = await remove(
+            world.replica, world.clock, leases, found, progress=lambda done, total: told.append((done, total))
+        )
+        nursery.cancel_scope.cancel()
+
+    assert told == [(done, 10) for done in range(1, 11)]
+    assert (removed.objects, removed.kept) == (9, (keys.lease_key("gone"),))
 
 
 async def test_without_anything_of_live_there_is_no_backup(world: World) -> None:

@@ -29,11 +29,12 @@ from livememfs.runs.pieces import PER_NOTE, Account, piece
 from livememfs.runs.result import Metrics
 from livememfs.runs.standing import last_standing, standing, taken_back
 from livememfs.testing.clock import START
+from livememfs.text.facts.sources import unsourced
 from livememfs.text.outgoing import Outgoing
 from livememfs.text.size import tokens
 
 NOW = datetime(2026, 2, 20, 15, 0, tzinfo=UTC)
-APPLIED = Applied((), ())
+APPLIED = Applied(0, ())
 META = Meta("alpha", "d", "o", START)
 
 
@@ -121,7 +122,7 @@ def test_a_result_is_one_flat_object_and_has_what_its_kind_has() -> None:
 def test_a_run_is_ok_only_if_no_note_stays_that_should_be_gone(
     coverage: Coverage, failure: LiveMemError | None, edited: tuple[str, ...], state: str, said: str
 ) -> None:
-    done = results.finished(inputs(2), Plan(coverage), Applied((), edited, failure), Metrics(), NOW, RunOptions())
+    done = results.finished(inputs(2), Plan(coverage), Applied(0, edited, failure), Metrics(), NOW, RunOptions())
 
     assert (done.state, done.error) == (state, failure)
     assert (done.message if state == "ok" else done.reason).startswith(said)
@@ -188,7 +189,7 @@ def test_an_accepted_plan_says_what_it_dropped_unless_notes_stay(failure: LiveMe
     lines = tuple(Outgoing("a.md", f"line {number}", "dropped") for number in range(21))
     entry = _entry(7, outgoing=(Outgoing("a.md", "moved", "moved"), *lines))
 
-    done = results.accepted(entry, Applied((), ("n1.md",), failure), Metrics(), NOW, "consolidation")
+    done = results.accepted(entry, Applied(0, ("n1.md",), failure), Metrics(), NOW, "consolidation")
 
     assert done.message == "the plan of run 7 was accepted; edited meanwhile, so they stay: n1.md"
     assert (done.state, done.error) == ("ok" if failure is None else "partial", failure)
@@ -275,6 +276,7 @@ def test_words_that_tell_a_text_from_others_are_long_or_have_a_digit() -> None:
         ([{"note": 0, "files": ["a.md"]}], {}, ['coverage, entry 1: "note" is not a number from 1 to 2']),
         ([{"note": True, "files": ["a.md"]}], {}, ['coverage, entry 1: "note" is not a number from 1 to 2']),
         ([{"note": 1, "files": ["c.md"]}], {}, ["coverage, entry 1: 'c.md' is not a file of this reply"]),
+        ([{"note": 1, "files": ["../a.md"]}], {}, ["coverage, entry 1: '../a.md' is not a file of this reply"]),
         ([{"note": 1, "files": [7]}], {}, ["coverage, entry 1: 7 is not a file of this reply"]),
         ([{"note": 1, "files": {"a.md": 1}}], {}, ['coverage, entry 1: "files" is not a list of file names']),
         ([{"note": 1, "skipped": 7}], {}, ['coverage, entry 1: "skipped" gives no reason']),
@@ -321,6 +323,7 @@ def test_a_note_that_is_neither_used_nor_too_long_is_missing() -> None:
 def test_a_note_in_parts_is_covered_when_all_its_parts_are() -> None:
     one, two, three = (piece(number, live(number), "a body") for number in (1, 2, 3))
     account = Account()
+    assert account.coverage() == Coverage({}, {}, 0)
     account.add([one, two], Coverage({1: Fate(("a.md",)), 2: Fate(("a.md",))}))
     account.add([two, three], Coverage({1: Fate(("b.md", "a.md")), 2: Fate(skipped="old")}))
     account.add([one, three], Coverage({2: Fate(skipped="new")}))
@@ -365,7 +368,7 @@ def test_a_note_that_fits_is_not_cut_and_one_line_never_is() -> None:
     ("reason", "said"), [("length", 'finish_reason is "length"'), ("", "is missing"), ("tool_calls", "tool_calls")]
 )
 def test_a_reply_that_is_not_complete_is_refused(reason: str, said: str) -> None:
-    whole = ChatReply('{"a": 1}', "stop", 1, 1, "m")
+    whole = ChatReply('{"a": 1}', "stop", "m")
 
     assert replies.decoded(whole) == {"a": 1}
     with pytest.raises(ReplyRefused, match="it is not complete") as refused:
@@ -414,12 +417,31 @@ def test_values_of_a_reply_are_shown_short_and_safe() -> None:
     assert replies.listed(["f"] * 42) == "; ".join(["f"] * 40) + "; and 2 more"
 
 
+def test_what_the_notes_the_space_and_the_day_say_is_a_source() -> None:
+    given = replace(
+        inputs(2, now=datetime(2026, 3, 5, tzinfo=UTC), ledger=6), notes=(live(1, "we use v2.7.1"), live(2))
+    )
+    sources = replies.sources_of(given, ["see docs/api.md"], [41])
+
+    def odd(line: str) -> list[str]:
+        return [fact for each in unsourced("", f"{line}\n", sources) for fact in each.facts]
+
+    for known in ("on 2026-03-05", "version v2.7.1", "written by cline on 2026-02-20", "in docs/api.md", "in n1.md"):
+        assert odd(known) == []
+    for unknown in ("on 2026-03-06", "version v2.7.2", "in docs/other.md"):
+        assert len(odd(unknown)) == 1
+    assert unsourced("", "on 2026-03-05\n", replies.sources_of(replace(given, now=None), ()))
+    assert replies.hard_facts(odd("on 2026-03-06")) == '"2026-03-06"'
+
+
 # --- its options ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"{}", b" {}\n", b"\0", b"\xef\xbb\xbf{}"])
 def test_an_empty_file_asks_for_a_run_as_usual(data: bytes) -> None:
-    assert RunOptions.parse(data, kind="digest") == RunOptions(kind="digest")
+    asked = RunOptions.parse(data, kind="digest")
+    assert asked == RunOptions(kind="digest")
+    assert (asked.dry_run, asked.cancel, asked.accept) == (False, False, None)
 
 
 @pytest.mark.parametrize(
@@ -434,6 +456,12 @@ def test_an_empty_file_asks_for_a_run_as_usual(data: bytes) -> None:
 )
 def test_options_are_read_as_they_are_given(given: dict[str, Any], asked: RunOptions) -> None:
     assert RunOptions.parse(json.dumps(given).encode()) == asked
+
+
+@pytest.mark.parametrize("data", [b"yes", b"{", b"\xff{}", b"[" * 100_000])
+def test_what_is_no_json_asks_for_nothing(data: bytes) -> None:
+    with pytest.raises(BadRequest, match=r'write for example {"dry_run": true}'):
+        RunOptions.parse(data)
 
 
 @pytest.mark.parametrize(
@@ -460,6 +488,7 @@ def test_options_that_no_run_has_are_refused(given: Any, said: str) -> None:
 
 
 def test_a_reply_and_known_memories_have_their_share_of_a_request() -> None:
+    assert RunSettings() == RunSettings(500, 100_000, 0.3, 100_000, "list", 0.3)
     assert RunSettings(context_window=8_000, max_tokens=5_000).reply_tokens == 2_000
     assert RunSettings(context_window=8_000, max_tokens=500).reply_tokens == 500
     assert RunSettings(context_window=8_000).known_tokens == 1_000

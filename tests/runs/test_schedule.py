@@ -18,7 +18,7 @@ from livememfs.errors import Unreachable
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry
 from livememfs.records.schedule import Schedule, SpaceSchedule
-from livememfs.records.schedule_book import Book, Past
+from livememfs.records.schedule_book import Book, Past, not_ahead
 from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 from livememfs.spaces import making as spaces
@@ -133,6 +133,8 @@ def test_the_setting_is_read_from_tables_and_from_json_alike() -> None:
     assert schedule.spaces["a"] == SpaceSchedule(after_notes=2, after_idle=60, at=(time(3), time(15, 30)), cooldown=0)
     assert Schedule.parse(json.dumps(table)) == Schedule.parse(str(schedule)) == schedule
     assert str(Schedule.parse({})) == "{}"
+    assert Schedule.parse({"daily_tokens": 0}).daily_tokens == 0
+    assert str(Schedule.parse({"é": {"after_notes": 1}})) == '{"é": {"after_notes": 1}}'
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,7 @@ def test_garbage_was_never_remembered(data: bytes) -> None:
 
     assert book.used(NOON) == 0
     assert book.past("alpha") == book.past("beta") == Past()
+    assert (Past().tokens, Past().failures, Book().tokens) == (0, 0, 0)
 
 
 def test_tokens_are_counted_by_the_day_of_utc() -> None:
@@ -439,6 +442,28 @@ async def test_what_is_remembered_survives_a_restart(town: Town, autojump_clock:
     await town.later(3_600)
 
     assert town.model.runs == [SPACE, SPACE]
+
+
+def test_a_clock_may_be_an_hour_ahead() -> None:
+    hour = timedelta(hours=1)
+
+    assert not_ahead(NOON + hour, NOON) == NOON + hour
+    assert not_ahead(NOON + hour + seconds(1), NOON) is None
+    assert not_ahead(None, NOON) is None
+
+
+def test_what_is_due_is_due_from_its_moment_on_and_a_pause_ends_at_its() -> None:
+    assert Next(NOON).is_due(NOON)
+    assert not Next(NOON + seconds(1)).is_due(NOON)
+    assert not Next().is_due(NOON)
+    schedule = SpaceSchedule(after_notes=1, cooldown=600)
+    rested = due(schedule, notes=1, written=NOON - seconds(60), ended=NOON - seconds(600))
+    assert rested == Next(NOON - seconds(60), "after_notes")
+    both = SpaceSchedule(after_notes=1, after_idle=60, at=(time(13),))
+    assert due(both, notes=1, written=NOON) == Next(NOON, "after_notes")
+    assert due(both, notes=0) == Next(NOON.replace(hour=13), "at")
+    busy = due(schedule, notes=1, written=NOON, started=NOON - seconds(10), ended=NOON - seconds(900))
+    assert busy == Next(NOON + seconds(590), "after_notes", "its last run was just now")
 
 
 async def test_garbage_in_the_bucket_is_overwritten_by_the_next_run(town: Town, autojump_clock: Clock) -> None:

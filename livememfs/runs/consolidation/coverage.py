@@ -56,7 +56,7 @@ def read_coverage(value: object, count: int, files: AbstractSet[str], faults: li
         if number in fates:
             own.append(f"note {number} is there twice")
         faults += [f"coverage, entry {position}: {fault}" for fault in own]
-        if number and not own:
+        if not own:
             fates[number] = fate
     if not value:
         faults.append('"coverage" names no note')

@@ -11,6 +11,7 @@ from recall_world import SPACE, Bucket, no_model, prehook
 from livememfs.cache.replica import Replica
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
+from livememfs.recall.turn.aboutfile import MOST_PARTS, _names, inside
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import TITLES
 from livememfs.recall.turn.prehook import Prehook
@@ -195,3 +196,43 @@ async def test_no_path_fails(bucket: Bucket, path: str) -> None:
     async with prehook(bucket) as here:
         assert await here.file(SPACE, "any\0session", path, path) == ""
         assert here.statistics()["failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "project", "relative"),
+    [
+        ("/home/me/p/src/a.py", "/home/me/p", "src/a.py"),
+        ("/home/me/p/src/a.py", "/home/me/p/", "src/a.py"),
+        ("/home/me/py/a.py", "/home/me/p", ""),
+        ("/etc/hosts", "/home/me/p", ""),
+        ("/etc/hosts", "", ""),
+        ("./src/a.py", "/home/me/p", "src/a.py"),
+        ("src/a.py", "", "src/a.py"),
+    ],
+)
+def test_a_path_is_relative_to_its_project_or_elsewhere(path: str, project: str, relative: str) -> None:
+    assert inside(path, project) == relative
+
+
+@pytest.mark.parametrize(
+    ("path", "exact", "loose", "bare"),
+    [
+        ("/p/src/app.py", {"/p/src/app.py", "src/app.py"}, ["p/src/app.py", "src/app.py"], ["app.py"]),
+        ("/p/src/Config.py", {"/p/src/Config.py", "src/Config.py"}, ["p/src/Config.py", "src/Config.py"], []),
+        ("app.py", {"app.py"}, [], []),
+        ("/etc/hosts", {"/etc/hosts"}, ["etc/hosts"], ["hosts"]),
+        ("./a/b.py", {"./a/b.py", "a/b.py"}, ["a/b.py"], ["b.py"]),
+        ("", set(), [], []),
+    ],
+)
+def test_a_file_is_named_by_its_path_its_last_parts_and_its_bare_name_if_that_tells_which_it_is(
+    path: str, exact: set[str], loose: list[str], bare: list[str]
+) -> None:
+    assert _names(path, "/p") == (exact, loose, bare)
+
+
+def test_of_a_very_long_path_the_last_parts_count() -> None:
+    _, loose, _ = _names("/" + "/".join(f"d{number}" for number in range(40)) + "/a.py", "")
+
+    assert len(loose) == MOST_PARTS - 1
+    assert loose[-1] == "d39/a.py"

@@ -123,6 +123,47 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == Redacted(text, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("password={}", "abc123"),
+        ("api_key={}", "abc123"),
+        ("password: |\n  {}\nuser: me\n", "abc123"),
+        ("the password is {}", "abc123"),
+        ("| password | {} |", "abc123"),
+        ("mysql --password {}", "abc123"),
+        ("<password>{}</password>", "abc123"),
+        ("API-Schlüssel: {}", "abc123"),
+        ("dbpass={}", "abc123"),
+        ("my-secret={}", "abc123"),
+        ("access_token={}", "abc123"),
+        ("private key: {}", "abc123"),
+    ],
+)
+def test_a_secret_has_six_characters_at_least(text: str, secret: str) -> None:
+    assert secret not in redact(text.format(secret)).text
+    shorter = text.format(secret[:-1])
+    assert redact(shorter) == Redacted(shorter, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Schlüssel: abc123def",
+        "compass=abc123def",
+        "arn:aws:secret=abc123def",
+        "page_token=abc123def",
+        "pad_token=abc123def",
+        "turkey: abc123def",
+        "primary key: abc123def",
+        "passwords: |\n  one day 1\n  and another 2\nuser: me\n",
+        "password: |\n  $PASSWORD\n",
+    ],
+)
+def test_a_word_that_names_a_secret_elsewhere_may_name_none(text: str) -> None:
+    assert redact(text) == Redacted(text, ())
+
+
 def test_a_key_that_is_cut_off_goes_as_far_as_it_is_one() -> None:
     cut = KEY.rpartition("\n")[0]
 
