@@ -13,7 +13,7 @@ from livememfs.cache.blobs import INLINE_BYTES, PERSISTED_AT_ONCE, Blobs
 from livememfs.cache.database import Database
 from livememfs.cache.journal.steps import Journal
 from livememfs.store.base import ObjectInfo
-from livememfs.store.content import content_etag
+from livememfs.store.content import FileContent, content_etag
 
 LARGE = b"x" * (INLINE_BYTES + 1)
 
@@ -235,3 +235,77 @@ def test_what_is_forgotten_is_not_brought_to_the_disk(database: Database) -> Non
     blobs.drop("x")
     assert blobs.statistics().waiting == 0
     assert not blobs.has("x", "v1")
+
+
+def test_how_often_it_was_of_use_is_counted_wherever_it_was(database: Database) -> None:
+    blobs = opened(database, memory=0)
+    assert blobs.get("x", "v1") is None
+    blobs.put("x", "v1", b"x")
+    assert blobs.get("x", "v1") == b"x"
+    assert blobs.get("x", "v2") is None
+    blobs.persist()
+    assert blobs.get("x", "v1") == b"x"
+    in_memory = opened(database)
+    in_memory.put("y", "v1", b"yy")
+    in_memory.get("y", "v1")
+    told = [(one.hits, one.misses) for one in (blobs.statistics(), in_memory.statistics())]
+    assert told == [(2, 2), (1, 0)]
+
+
+@pytest.mark.parametrize(("size", "waiting"), [(12, 1), (13, 0)])
+def test_what_would_take_more_than_an_eighth_of_the_disk_is_not_kept_unasked(
+    database: Database, size: int, waiting: int
+) -> None:
+    blobs = opened(database, max_bytes=100, memory=0)
+    blobs.put("x", "v1", b"x" * size)
+    assert blobs.statistics().waiting == waiting
+
+
+@pytest.mark.parametrize(("size", "kept"), [(1 << 18, 1 << 18), (1 + (1 << 18), 0)])
+def test_a_file_that_would_take_more_than_half_of_the_disk_is_not_kept_unasked(
+    database: Database, tmp_path: Path, size: int, kept: int
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"x" * size)
+    blobs = opened(database, max_bytes=1 << 19)
+    blobs.put("x", "v1", FileContent(path, size))
+    assert blobs.statistics().disk_bytes == kept
+    assert blobs.statistics().in_memory == 0
+
+
+@pytest.mark.parametrize(("size", "held"), [(10, 1), (11, 0)])
+def test_memory_takes_what_is_an_eighth_of_it(database: Database, size: int, held: int) -> None:
+    blobs = opened(database, memory=80)
+    blobs.put("x", "v1", b"old")
+    blobs.put("x", "v2", b"x" * size)
+    assert (blobs.statistics().in_memory, blobs.statistics().memory_bytes) == (held, size * held)
+
+
+@pytest.mark.parametrize(("size", "files"), [(INLINE_BYTES, 0), (INLINE_BYTES + 1, 1)])
+def test_what_is_small_is_in_its_row_and_has_no_file_to_sync(database: Database, size: int, files: int) -> None:
+    assert database.contents is not None
+    blob = opened(database).keep("x", "v1", b"x" * size)
+    found = list(database.contents.iterdir())
+    assert len(found) == files
+    assert opened(database).sync(blob) == (found[0] if found else None)
+    assert opened(database).sync(blob + 1) is None
+
+
+def test_no_more_is_forgotten_than_there_is_too_much(database: Database) -> None:
+    blobs = opened(database, max_bytes=100, memory=0)
+    for number in range(12):
+        blobs.keep(str(number), "v1", b"x" * 10)
+    assert blobs.evict() == 20
+    assert blobs.evict() == 10, "asked for room, it gives some"
+    assert blobs.statistics().disk_bytes == 90
+
+
+def test_a_version_has_one_row_whoever_keeps_it(database: Database) -> None:
+    blobs = opened(database)
+    row = blobs.keep("x", "v1", b"x")
+    assert blobs.keep("x", "v1", b"x") == row == blobs.id_of("x", "v1")
+    assert blobs.id_of("x", "v2") is None
+    blobs.put("y", "v1", b"y")
+    assert blobs.by_id(blobs.id_of("y", "v1") or 0) == b"y"
+    assert blobs.statistics().disk_bytes == 2
+    assert opened(database).statistics().disk_bytes == 2

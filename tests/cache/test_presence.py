@@ -10,6 +10,7 @@ from hierarchical import HierarchicalStore
 from journal_world import Machine
 from trio.abc import Clock
 
+from livememfs.cache.presence import known_below, knows
 from livememfs.store.markers import MarkerStore
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -86,3 +87,24 @@ async def test_on_s3_no_folder_is_asked_for(tmp_path: Path, autojump_clock: Cloc
         assert await replica.presence.is_there("space/1/")
 
     assert machine.store.counts["list"] == 2
+
+
+async def test_what_is_known_below_a_prefix_is_told_without_asking_and_only_as_a_whole(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    for key in ("space/a", "space/d/b", "space/d/e/c", "spaces"):
+        await machine.memory.put(key, b"1")
+    async with machine.running() as replica:
+        names = replica.names
+        assert known_below(names, "space/") is None
+        assert (knows(names, "space/"), knows(names, "space/a")) == (True, False)
+        for prefix in ("", "space/", "space/d/"):
+            await names.listing(prefix)
+            assert known_below(names, "space/") is None, "some level is not known"
+        await names.listing("space/d/e/")
+        asked = machine.store.counts["list"]
+        found = known_below(names, "space/")
+        assert found is not None
+        assert {info.key for info in found} == {"space/a", "space/d/b", "space/d/e/c"}
+        assert machine.store.counts["list"] == asked
+        assert [knows(names, key) for key in ("space/", "other/", "space/a", "space/x")] == [True, False, True, False]

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 
 from livememfs import errors
-from livememfs.cache.removals import CLOCKS, MADE_IDS, Removals, Taken, ids_of, makers_of, with_makers
+from livememfs.cache.removals import (
+    CLOCKS,
+    MADE_IDS,
+    Removals,
+    Taken,
+    ids_of,
+    makers_of,
+    next_version,
+    removal,
+    with_makers,
+)
 from livememfs.records import keys
-from livememfs.records.metadata import META_MADE, META_OP
+from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
+from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Fault, FaultyStore
@@ -93,3 +105,45 @@ async def test_an_entry_that_goes_before_it_is_read_tells_nothing(store: FaultyS
     store.script("get", None, Fault(before=errors.ObjectMissing(key=entry.key)))
     await Removals(store).leave_trace(NOTE, ["mine"], "")
     assert await Removals(store).has_taken(NOTE, "mine", [], "", SECOND)
+
+
+@pytest.mark.parametrize(
+    ("key", "meta", "told"),
+    [
+        (NOTE, {META_OP: "b", META_MADE: "a", META_SHA256: "s"}, {META_MADE: "a b", META_SHA256: "s"}),
+        (NOTE, {META_OP: "b"}, {META_MADE: "b", META_SHA256: ""}),
+        (NOTE, {META_SHA256: "s"}, {}),
+        (NOTE, {}, {}),
+        (NOTE, None, {}),
+        ("s/files/x", {META_OP: "b"}, {}),
+    ],
+)
+def test_of_a_note_that_goes_its_makers_are_known_when_its_own_write_is(
+    key: str, meta: dict[str, str] | None, told: dict[str, str]
+) -> None:
+    assert removal(key, ObjectInfo(key, "v1", 1, 1, meta)) == told
+    assert removal(key, None) == {}
+
+
+def test_the_next_version_of_a_note_names_the_makers_of_the_one_before() -> None:
+    base = ObjectInfo(NOTE, "v1", 1, 1, {META_OP: "a"})
+    assert next_version(NOTE, {"k": "v", META_MADE: "x"}, base) == {"k": "v", META_MADE: "a"}
+    assert next_version(NOTE, {"k": "v", META_MADE: "x"}, None) == {"k": "v"}
+    assert next_version("s/files/x", {"k": "v", META_MADE: "x"}, base) == {"k": "v", META_MADE: "x"}
+
+
+async def test_each_entry_is_read_once_and_of_very_many_the_newest(store: FaultyStore) -> None:
+    for number in range(1, 5):
+        await store.inner.put(keys.ledger_key("s", number), b"{}")
+    removals = Removals(store)
+    with patch("livememfs.cache.removals.ENTRIES", 3), patch("livememfs.cache.removals.REMEMBERED", 3):
+        for _ in range(2):
+            await removals.has_taken(NOTE, "mine", [], "", 0)
+            asked = [request.key for request in store.requests if request.verb == "get"]
+            assert [key for key in asked if key != keys.removed_key(NOTE)] == [
+                keys.ledger_key("s", number) for number in (4, 3, 2)
+            ]
+        assert len(removals._entries) == 3
+        await store.inner.put(keys.ledger_key("s", 5), b"{}")
+        await removals.has_taken(NOTE, "mine", [], "", 0)
+        assert len(removals._entries) == 3

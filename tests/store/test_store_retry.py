@@ -319,3 +319,25 @@ async def test_an_outcome_that_stays_open_is_the_error(faulty: FaultyStore, auto
     faulty.fail_all = Unreachable("down")
     with pytest.raises(Unreachable):
         await patient(faulty).put("k", b"1", condition=IfAbsent())
+
+
+async def test_without_a_policy_it_asks_six_times_within_the_minute(
+    faulty: FaultyStore, autojump_clock: MockClock
+) -> None:
+    faulty.fail_all = Throttled(key="k")
+    with pytest.raises(Throttled):
+        await RetryingStore(faulty, RetryPolicy(random=Longest())).get("k")
+
+    assert faulty.counts["get"] == 6
+    assert trio.current_time() == pytest.approx(0.2 + 0.4 + 0.8 + 1.6 + 3.2)
+
+
+@pytest.mark.parametrize(("deadline", "asked"), [(3.0, 3), (2.9, 2)])
+async def test_a_wait_may_end_at_the_deadline_and_no_later(
+    faulty: FaultyStore, autojump_clock: MockClock, deadline: float, asked: int
+) -> None:
+    faulty.fail_all = Throttled(key="k")
+    with pytest.raises(Throttled):
+        await patient(faulty, first_delay=1.0, deadline=deadline).get("k")
+
+    assert faulty.counts["get"] == asked
