@@ -8,8 +8,9 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from cloud import Bucket
@@ -118,25 +119,37 @@ def tell(delays: dict[str, list[float]]) -> None:
         )
 
 
-@pytest.mark.parametrize("how", ["--follow=name", "--follow=descriptor"])
-def test_tail_goes_on_when_another_host_appends_to_a_file_and_to_a_note(pair: tuple[Mount, Mount], how: str) -> None:
+def test_tail_goes_on_when_another_host_appends_to_a_file_and_to_a_note(pair: tuple[Mount, Mount]) -> None:
+    """By name and by descriptor, all four at once."""
     here, there = pair
     (there / SPACE / "log").write_text("begin\n")
     (there / SPACE / "live/todo.md").write_text("begin\n")
     await_(lambda: (here / SPACE / "log").exists() and len(os.listdir(here / SPACE / "live")) == 1)
     [note] = os.listdir(here / SPACE / "live")
-    for path in ("log", f"live/{note}"):
-        with subprocess.Popen(["tail", "-n", "1", how, here / SPACE / path], stdout=subprocess.PIPE, text=True) as tail:
-            assert tail.stdout is not None
-            try:
-                assert tail.stdout.readline() == "begin\n"
-                for line in ("one\n", "two\n"):
-                    with (there / SPACE / path).open("a") as file:
-                        file.write(line)
-                    assert select.select([tail.stdout], [], [], HEARD_WITHIN + NOISE)[0], f"{path}: nothing came"
-                    assert tail.stdout.readline() == line
-            finally:
-                tail.terminate()
+    paths = ("log", f"live/{note}")
+    with ExitStack() as started:
+        tails = [
+            started.enter_context(tail_of(here / SPACE / path, how)) for path in paths for how in ("name", "descriptor")
+        ]
+        for line in ("one\n", "two\n"):
+            for path in paths:
+                with (there / SPACE / path).open("a") as file:
+                    file.write(line)
+            for tail in tails:
+                assert select.select([tail], [], [], HEARD_WITHIN + NOISE)[0], f"{tail.name}: nothing came"
+                assert tail.readline() == line
+
+
+@contextmanager
+def tail_of(path: Path, how: str) -> Iterator[TextIO]:
+    """What `tail -f` prints of a file that has one line."""
+    with subprocess.Popen(["tail", "-n", "1", f"--follow={how}", path], stdout=subprocess.PIPE, text=True) as tail:
+        assert tail.stdout is not None
+        try:
+            assert tail.stdout.readline() == "begin\n"
+            yield tail.stdout
+        finally:
+            tail.terminate()
 
 
 def test_a_watch_on_a_directory_that_nobody_has_listed_is_found(pair: tuple[Mount, Mount]) -> None:
