@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -59,6 +60,7 @@ def place(subject: str, shown: dict[str, str], parts: list[tuple[str, list[str],
     return next((name, heading) for name, heading, text in parts if f"{subject} " in text or name == "log.md")
 
 
+@pytest.mark.skipif(not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="it takes half a minute")
 async def test_a_bank_of_a_megabyte_takes_in_fifty_notes_through_a_window_of_8000_tokens() -> None:
     world = World()
     bank = bank_of_a_megabyte()

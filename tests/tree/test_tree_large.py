@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -23,6 +24,8 @@ from livememfs.cache import conflicts
 from livememfs.store.content import LARGE, PART
 from livememfs.testing.store import Fault, StoreRequest
 from livememfs.tree.node import AttrChange, Caller, Handle
+
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 
 FILE = "alpha/film"
 FILM = bytes(range(256)) * (LARGE // 256 + 1)
@@ -51,7 +54,7 @@ def test_the_tree_holds_what_a_dictionary_would_hold(open_world: OpenWorld, oper
         trio.run(main, folder, clock=MockClock(autojump_threshold=0))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60 if LONG else 6)
 @given(operations=st.lists(test_tree_hosts_model.OPERATIONS, min_size=20, max_size=60), seed=st.integers(0, 1 << 20))
 def test_two_hosts_lose_nothing_and_agree_in_the_end(
     open_world: OpenWorld, operations: list[tuple[Any, ...]], seed: int
