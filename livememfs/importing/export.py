@@ -126,9 +126,10 @@ def _title(memory: Memory) -> str:
 
 
 def _write(target: Path, files: Mapping[str, bytes]) -> None:
+    if not files:
+        target.mkdir(parents=True)
     for name, data in files.items():
         place = target / name if name else target
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as file:
             file.write(data)
-    target.mkdir(parents=True, exist_ok=True) if not files else None

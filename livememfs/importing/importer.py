@@ -22,7 +22,7 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import NotText, ObjectMissing, PreconditionFailed, TooLarge
-from livememfs.importing.item import KINDS, SourceFault, SourceItem, SourceObject, SourceSession
+from livememfs.importing.item import KINDS, SourceFault, SourceItem, SourceObject, SourceSession, digest
 from livememfs.importing.sessions import IMPORT_FROM, IMPORT_OF, Outcome, Transcripts, bring, cleaned
 from livememfs.importing.sources import Source
 from livememfs.memories.storing import id_of
@@ -266,24 +266,20 @@ def _once(read: Iterable[Brought]) -> list[Brought]:
 
 def _short(item_id: str) -> str:
     """The id as the front matter has it: some tools give none, and the text stands for it."""
-    return item_id if len(item_id) <= LONGEST_ID and item_id.isprintable() else _hash(item_id)
+    return item_id if len(item_id) <= LONGEST_ID and item_id.isprintable() else digest(item_id)
 
 
 def _of(item: SourceItem) -> str:
     """What tells two states of an item apart, as the source has it. The time of its file is no part of it."""
-    return _hash(
+    return digest(
         item.text, item.type, item.author, *item.subjects, *map(str, item.links), *_times(item.made, item.changed)
     )
 
 
 def _body(memory: Memory) -> str:
     """What tells whether a memory was changed here. Links are no part of it: a comparison may add some."""
-    return _hash(memory.content, memory.type, *memory.subjects)
+    return digest(memory.content, memory.type, *memory.subjects)
 
 
 def _times(*moments: datetime | None) -> list[str]:
     return [iso(moment, exact=True) if moment else "" for moment in moments]
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -8,7 +8,6 @@ on here since, stays as it is. Trio thread only; a session is read and cleaned i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import ObjectMissing, PreconditionFailed
-from livememfs.importing.item import SourceFault, SourceSession, moment
+from livememfs.importing.item import SourceFault, SourceSession, digest, moment
 from livememfs.observing.capture import OFF, Capture
 from livememfs.observing.known import SessionPlace, data_of
 from livememfs.observing.parking import Parking
@@ -98,11 +97,11 @@ class Mark:
     @classmethod
     def made(cls, events: Sequence[Event]) -> Mark:
         """The mark of events that have come."""
-        return cls(len(events), _hash(*(event.id for event in events)), max(event.at for event in events))
+        return cls(len(events), digest(*(event.id for event in events)), max(event.at for event in events))
 
     def new(self, events: Sequence[Event]) -> Sequence[Event]:
         """Those that have not come: all behind the known ones, or all that are later where these are others now."""
-        if _hash(*(event.id for event in events[: self.events])) == self.of:
+        if digest(*(event.id for event in events[: self.events])) == self.of:
             return events[self.events :]
         return [event for event in events if event.at > self.last]
 
@@ -202,9 +201,9 @@ async def _park(parking: Parking | None, place: SessionPlace, clean: Clean, new:
     waiting = [event for event in clean.waiting if event.id in ids]
     if not waiting or parking is None:
         return
-    last = replace(waiting[-1], id=f"end-{_hash(*sorted(ids))}", kind="end", tool="", input=None, output=None)
+    last = replace(waiting[-1], id=f"end-{digest(*sorted(ids))}", kind="end", tool="", input=None, output=None)
     end = replace(last, text=MODEL, tokens=0, failed=False, subagent="", at=clean.events[-1].at)
-    tag = _hash(place.space, place.session, *(event.id for event in waiting))[:8]
+    tag = digest(place.space, place.session, *(event.id for event in waiting))[:8]
     await parking.bring(place.space, tag, [*waiting, end])
 
 
@@ -235,7 +234,3 @@ async def _put(replica: Replica, key: str, data: bytes) -> None:
         return
     if stored.data != data:
         await put_version(replica, key, data, stored.info.etag)
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
+import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from livememfs.importing.item import (
     moment,
     parts,
 )
-from livememfs.importing.sources import SOURCES
+from livememfs.importing.sources import SOURCES, buckets
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -181,6 +182,26 @@ def test_a_space_comes_as_it_is_without_rules_and_ledger(write: Write, tmp_path:
     for path in (folder, folder / "alpha", tmp_path / "alpha.tar.gz"):
         found = [each for each in read("live-memory", path) if isinstance(each, SourceObject)]
         assert [(each.name, each.data) for each in found] == [(each.name, each.data) for each in expected]
+
+
+def test_what_is_too_large_in_an_archive_is_named_and_the_rest_comes(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "LARGEST", 8)
+    for name, text in (("_meta.json", "{}"), ("bank/a.md", "short"), ("bank/b.md", "longer than that")):
+        folder = write(f"alpha/{name}", text)
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as packed:
+        packed.add(folder / "alpha", "alpha")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+        for file in (folder / "alpha").rglob("*.*"):
+            zipped.write(file, file.relative_to(folder))
+
+    for archive in ("a.tar.gz", "a.zip"):
+        found = read("live-memory", tmp_path / archive)
+        assert [each.name for each in found if isinstance(each, SourceObject)] == ["bank/a.md"]
+        assert [each.place for each in found if isinstance(each, SourceFault)] == [
+            f"{tmp_path / archive}: alpha/bank/b.md"
+        ]
 
 
 def test_a_folder_with_several_spaces_names_them(write: Write) -> None:

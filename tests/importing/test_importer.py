@@ -11,7 +11,7 @@ import trio
 from import_house import House, counts
 
 from livememfs.errors import NotFound, Unreachable
-from livememfs.importing.export import export
+from livememfs.importing.export import Form, export
 from livememfs.importing.sources import SOURCES
 from livememfs.memories import storing
 from livememfs.spaces import making as spaces
@@ -162,7 +162,7 @@ async def test_a_space_that_is_not_there_is_named(house: House) -> None:
 
 
 @pytest.mark.parametrize("form", ["markdown", "jsonl"])
-async def test_export_then_import_gives_the_same_objects(house: House, tmp_path: Path, form: str) -> None:
+async def test_export_then_import_gives_the_same_objects(house: House, tmp_path: Path, form: Form) -> None:
     for name in ("live/20260220T140000_a_observation_00000000.md", "bank/deep/a.md"):
         await house.replica.put(f"alpha/{name}", f"# {name}\n\nTéa\n".encode())
     house.write("a.md", "We chose S3.")
@@ -170,7 +170,7 @@ async def test_export_then_import_gives_the_same_objects(house: House, tmp_path:
     await spaces.create(house.replica, house.clock, "beta")
     target = tmp_path / "out"
 
-    written = await export(house.replica, "alpha", target, form)  # type: ignore[arg-type]
+    written = await export(house.replica, "alpha", target, form)
     await house.bring("live-memory" if form == "markdown" else "jsonl", target, space="beta")
 
     assert await house.bucket("beta") == await house.bucket("alpha")

@@ -27,14 +27,24 @@ def read(path: Path) -> Iterator[Read]:
             yield from _objects(path, ((str(file.relative_to(path)), file.read_bytes) for file in _files(path)))
         elif zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as zipped:
-                entries = [entry for entry in zipped.infolist() if not entry.is_dir() and entry.file_size <= LARGEST]
-                yield from _objects(path, [(entry.filename, _zipped(zipped, entry)) for entry in entries])
+                entries = [entry for entry in zipped.infolist() if not entry.is_dir()]
+                yield from _too_large(path, ((entry.filename, entry.file_size) for entry in entries))
+                small = [entry for entry in entries if entry.file_size <= LARGEST]
+                yield from _objects(path, [(entry.filename, _zipped(zipped, entry)) for entry in small])
         else:
             with tarfile.open(path) as packed:
-                members = [member for member in packed if member.isfile() and member.size <= LARGEST]
-                yield from _objects(path, [(member.name, _packed(packed, member)) for member in members])
+                members = [member for member in packed if member.isfile()]
+                yield from _too_large(path, ((member.name, member.size) for member in members))
+                within = [member for member in members if member.size <= LARGEST]
+                yield from _objects(path, [(member.name, _packed(packed, member)) for member in within])
     except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
         yield SourceFault(str(path), str(error))
+
+
+def _too_large(path: Path, sizes: Iterable[tuple[str, int]]) -> Iterator[Read]:
+    for name, size in sizes:
+        if size > LARGEST:
+            yield SourceFault(f"{path}: {name}", f"it has more than {LARGEST >> 20} MiB")
 
 
 def _files(path: Path) -> list[Path]:
