@@ -5,6 +5,7 @@ A warning is a promise that somebody should look. A test that provokes one claim
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and else the order that they have."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+
+
+def pytest_collection_finish() -> None:
+    """Fifteen thousand tests are objects that stay: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 ALARMING = frozenset({"warning", "error", "critical", "exception"})

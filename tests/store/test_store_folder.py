@@ -774,3 +774,19 @@ def test_pages_of_nested_folders_hold_every_key_once_wherever_they_begin(tmp_pat
         page = files.list_page(ListingRequest("", start_after=key))
         assert [info.key for info in page.objects] == [one for one in found if one.encode() > key.encode()]
     files.close()
+
+
+async def test_odd_objects_that_another_process_makes_and_removes_are_listed_and_listed_no_more(
+    root: Path, folder: DirectoryStore
+) -> None:
+    """What one store knows of them is looked at anew each time; directories are such objects."""
+    other = DirectoryStore(root, ManualClock(), disk=QUICK)
+    for name in ("b/", "a/", "c/"):
+        await other.put(name, b"")
+    assert await keys_in(folder) == ["a/", "b/", "c/"]
+
+    await other.delete("b/")
+    await other.put("a/b/", b"")
+
+    assert await keys_in(folder) == ["a/", "a/b/", "c/"]
+    await other.aclose()

@@ -319,13 +319,14 @@ async def test_a_program_that_we_ask_is_neither_heard_nor_answered(talking: Talk
     """What it starts has the mark as well, such as the hooks of an agent."""
     await talking.write("alpha/live/database", "We chose Postgres for the database.")
     marked = {"PATH": "/usr/bin:/bin", "LIVEMEMFS_ASKING": "1"}
-    with subprocess.Popen(["sh", "-c", "sleep 99 & echo $!; wait"], env=marked, stdout=subprocess.PIPE) as shell:
+    # The child itself says who it is: while a process becomes another program its environment reads as empty.
+    command = ["sh", "-c", "sh -c 'echo $$; read line'; true"]
+    with subprocess.Popen(command, env=marked, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        assert shell.stdin is not None
         assert shell.stdout is not None
-        child = int(shell.stdout.readline())
-        try:
+        with shell.stdin:  # its end ends both
+            child = int(shell.stdout.readline())
             heard = [await talking.ask("Which database?", pid=pid) for pid in (child, shell.pid, 1)]
-        finally:
-            subprocess.run(["kill", str(child)], check=True)
 
     assert heard[:2] == ["", ""]
     assert "Postgres" in heard[2]

@@ -37,6 +37,7 @@ from livememfs.store.folder import sidecar
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.layout import Layout
 from livememfs.store.folder.locks import claim_folder, held
+from livememfs.store.folder.odd import OddKeys
 from livememfs.store.folder.place import FolderPlace
 from livememfs.store.folder.sidecar import Identity, Version
 from livememfs.store.folder.versions import FoundVersion, Versions
@@ -54,7 +55,7 @@ class Files:
         self._clock = clock
         self._disk = disk
         self._versions = Versions(self._layout)
-        self._odd_keys: dict[str, str] = {}
+        self._odd_keys = OddKeys(self._layout)
         self._entries = Entries()
         with self._errors("", "open"):
             private.make(root)
@@ -131,7 +132,7 @@ class Files:
         with self._errors(request.prefix, "list"):
             self._check_root()
             walk = Walk(self._layout, request.prefix, self._entries, folded=request.delimiter == "/")
-            page = page_of(MergedKeys(walk, self._list_odd()), request)
+            page = page_of(MergedKeys(walk, self._odd_keys.in_order()), request)
             found = ((key, self._versions.find(key)) for key in page.keys)
             objects = tuple(replace(item.info(key), meta=None) for key, item in found if item is not None)
             return Page(objects, tuple(page.prefixes), page.next_token)
@@ -205,14 +206,6 @@ class Files:
         """Remove folders that hold nothing any more: a bucket has none of those."""
         while folder not in (self._layout.root, self._layout.odd_folder) and self._disk.remove_folder(folder):
             folder = folder.parent
-
-    def _list_odd(self) -> list[str]:
-        """The keys of the odd objects, in order. A file name is a digest of its key, so what it stands for is final."""
-        names = self._layout.odd_folder.names()
-        for name in names:
-            if name not in self._odd_keys and (side := sidecar.read(self._layout.side_of_odd(name))):
-                self._odd_keys[name] = side.key
-        return sorted(self._odd_keys[name] for name in names if name in self._odd_keys)
 
     def _new_temp(self) -> FolderPlace:
         return self._temp / uuid4().hex
