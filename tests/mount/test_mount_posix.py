@@ -191,6 +191,7 @@ def test_times_are_those_of_a_local_disk(shared: Mount, room: Path) -> None:
     assert (path.stat().st_atime_ns, path.stat().st_mtime_ns) == (1_000, path.stat().st_ctime_ns)
 
 
+@pytest.mark.timeout(1800 if LONG else 300)
 def test_rsync_carries_everything_in_and_out(shared: Mount, room: Path) -> None:
     source, there, back = room / "source", shared / SPACE / "tree", room / "back"
     source.mkdir()
@@ -200,7 +201,7 @@ def test_rsync_carries_everything_in_and_out(shared: Mount, room: Path) -> None:
             os.utime(path, ns=(number * 10**15, number * 10**14 + 123_456_789), follow_symlinks=False)
             if case.kind == "file":
                 os.setxattr(path, "user.colour", b"blue")
-    sh(f"rsync -aHAX {source}/ {there}/ && rsync -aHAX {there}/ {back}/", cwd=room, timeout=300)
+    sh(f"rsync -aHAX {source}/ {there}/ && rsync -aHAX {there}/ {back}/", cwd=room, timeout=1700 if LONG else 300)
 
     for copy in (there, back):
         assert sh(f"rsync -aHAXni --delete {source}/ {copy}/", cwd=room).stdout == ""
