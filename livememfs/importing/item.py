@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from livememfs.observing.capture import Said
-from livememfs.records.memory import TYPES
+from livememfs.records.memory import KNOWN_TYPES
 from livememfs.text.fields import read_list
 from livememfs.text.times import parse_iso
 
@@ -48,7 +48,7 @@ class SourceItem:
     @property
     def type(self) -> str:
         """The type of memory."""
-        return self.kind if self.kind in TYPES else "fact"
+        return self.kind if self.kind in KNOWN_TYPES else "fact"
 
 
 @dataclass(frozen=True)

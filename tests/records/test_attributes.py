@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from livememfs.records import keys
 from livememfs.records.attributes import SETTABLE, changed, shown, with_links
-from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, complete
+from livememfs.records.memory import KNOWN_TYPES, MAX_LINKS, RELATIONS, Memory, complete
 
 NOW = datetime(2026, 2, 20, 14, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -18,7 +18,7 @@ names = st.text("ab0_", min_size=1, max_size=9)
 memories = st.builds(
     Memory,
     collection=st.just(keys.MEMORIES),
-    type=st.sampled_from(sorted(TYPES)),
+    type=st.sampled_from(sorted(KNOWN_TYPES)),
     content=st.text(max_size=20),
     importance=st.integers(0, 100).map(lambda share: share / 100),
     created_at=st.just(NOW),

@@ -87,10 +87,15 @@ def item_of(name: str, file: Path, fields: Mapping[str, Any], body: str) -> Sour
     )
 
 
+def wiki_names(text: str) -> list[str]:
+    """What stands in `[[...]]`, as it stands there."""
+    return [name.strip() for name in _WIKI.findall(text)]
+
+
 def _links(name: str, body: str) -> list[str]:
     """The names of the files that a text links to."""
     here = posixpath.dirname(name)
     found = [posixpath.normpath(posixpath.join(here, unquote(to))) for to in _LINK.findall(body) if "://" not in to]
-    for to in _WIKI.findall(body):
-        found += [posixpath.join(here, f"{to.strip()}.md"), f"{to.strip()}.md"]
+    for to in wiki_names(body):
+        found += [posixpath.join(here, f"{to}.md"), f"{to}.md"]
     return [to for to in dict.fromkeys(found) if to != name]
