@@ -31,6 +31,7 @@ class SourceItem:
     :place:    where it is: the file, and the line or the number where one file has many
     :kind:     a type of memory; anything else becomes `fact`
     :made:     when it was written, as far as the tool knows; `seen`: otherwise the time of its file
+    :ends:     when it stops being true, if the tool says so
     :links:    pairs of a relation and the id of another item; those of no item are left out (the text names them)
     """
 
@@ -41,6 +42,7 @@ class SourceItem:
     kind: str = "fact"
     made: datetime | None = None
     changed: datetime | None = None
+    ends: datetime | None = None
     author: str = ""
     subjects: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
