@@ -22,6 +22,7 @@ from livememfs.records.session import Session, Summary, prompts_in
 
 DATA = Path(__file__).parent / "data"
 SESSION = "0674ede6-671a-4aa1-9836-4d245f983a7b"
+ROLLOUT = "rollout-2026-11-28T07-51-04-01a22122-e616-7741-bb6d-c22127e24879.jsonl"
 WRITTEN = datetime(2026, 11, 28, 11, 14, 33, tzinfo=UTC)
 """When the files of basic-memory were last written: a checkout gives them another time."""
 FORMS = {
@@ -55,6 +56,48 @@ def seen(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 async def by_import_id(house: House) -> dict[str, Memory]:
     return {str(memory.extra[IMPORT_ID]): memory for memory in (await house.stored()).values()}
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "where"),
+    [
+        ("basic-memory", "basic-memory/services/Bad.md", ""),
+        ("claude-code", f"claude-code/projects/-home-ana-project/{SESSION}.jsonl", ":19"),
+        ("claude-code", "claude-code/projects/-home-ana-project/memory/bad.md", ""),
+        ("codex", f"codex/sessions/2026/11/28/{ROLLOUT}", ":24"),
+    ],
+)
+async def test_what_cannot_be_read_is_named_with_its_file_and_line_and_the_rest_comes(
+    house: House, form: str, name: str, where: str
+) -> None:
+    path = files_of(house, form)
+    with (house.folder / name).open("ab") as file:
+        file.write(b'{"type": "us\xff\n')
+
+    done = await house.bring(FORMS[form][0], path)
+
+    assert [fault.place for fault in done.faults] == [f"{house.folder / name}{where}"]
+    assert done.counts["new"] > 0
+
+
+async def test_an_export_of_mem0_that_was_cut_off_is_named_with_the_line(house: House) -> None:
+    path = files_of(house, "mem0")
+    path.write_text("\n".join(path.read_text().split("\n")[:9]))
+
+    done = await house.bring("mem0", path)
+
+    assert [(fault.place, fault.reason.rpartition(", ")[2]) for fault in done.faults] == [(str(path), "line 9")]
+
+
+@pytest.mark.parametrize("form", ["mem0-history", "claude-mem"])
+async def test_a_damaged_database_is_named(house: House, form: str) -> None:
+    path = files_of(house, form)
+    database = path if path.is_file() else path / "claude-mem.db"
+    database.write_bytes(database.read_bytes()[:100] + b"\xff" * 8_000)
+
+    done = await house.bring(FORMS[form][0], path)
+
+    assert [fault.place for fault in done.faults] == [str(database)]
 
 
 @pytest.mark.parametrize("form", FORMS)

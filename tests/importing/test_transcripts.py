@@ -110,16 +110,18 @@ async def test_the_memories_of_a_project_come_with_its_sessions(house: House) ->
     assert asked.links == (("related_to", linked),)
 
 
-async def test_a_line_of_the_index_that_says_something_itself_is_named(house: House) -> None:
+@pytest.mark.parametrize("path", ["", "projects", "projects/shop", "projects/shop/memory"])
+async def test_a_line_of_the_index_that_says_something_itself_is_named(house: House, path: str) -> None:
     folder = house.folder / "projects" / "shop" / "memory"
     folder.mkdir(parents=True)
     index = folder / "MEMORY.md"
     index.write_text("# Index\n\n- [Tea](tea.md): what Ana drinks\nWe chose Garage.\n")
     (folder / "tea.md").write_text("---\nname: tea\ntype: user\n---\nAna drinks tea.\n")
 
-    done = await house.bring("claude-code")
+    done = await house.bring("claude-code", house.folder / path)
 
     assert [fault.place for fault in done.faults] == [f"{index}:4"]
+    assert [memory.extra["import_id"] for memory in (await house.stored()).values()] == ["shop/tea.md"]
     assert [memory.type for memory in (await house.stored()).values()] == ["user"]
 
 

@@ -23,12 +23,15 @@ _INTERRUPTED = "[Request interrupted by user"
 
 
 def read(path: Path) -> Iterator[Read]:
-    """The sessions and memories below the configuration folder, a project's folder in it, or in one transcript."""
+    """The sessions and memories below the configuration folder, a project's folder in it, or its folder of memories; or
+    what is in one transcript.
+    """
     top = path / "projects" if (path / "projects").is_dir() else path
     transcripts = [path] if path.is_file() else sorted(top.rglob("*.jsonl"))
     for session, files in _sessions(transcripts).items():
         yield SourceSession(session, str(files[0]), partial(_told, session, files))
-    for folder in sorted(top.rglob("memory")) if top.is_dir() else ():
+    folders = [top] if (top / INDEX).is_file() else sorted(top.rglob("memory"))
+    for folder in folders:
         if folder.is_dir():
             yield from _memories(folder)
 

@@ -33,7 +33,7 @@ def read(path: Path) -> Iterator[Read]:
         yield SourceFault(str(path), error.strerror or str(error))
         return
     except Unreadable as error:
-        yield SourceFault(str(path), f"it is no JSON: {error}")
+        yield SourceFault(str(path), str(error))
         return
     if isinstance(value, Mapping):
         value = first(dict(value), "results", "memories")
