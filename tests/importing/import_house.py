@@ -70,9 +70,9 @@ class House:
         """By their text's first word."""
         return {memory.content.split()[0]: memory for memory in (await self.stored()).values()}
 
-    async def stored(self) -> dict[str, Memory]:
+    async def stored(self, space: str = "alpha") -> dict[str, Memory]:
         """The memories by their ids."""
-        read = await self.bucket()
+        read = await self.bucket(space)
         names = [name for name in read if name.startswith("memories/2")]
         return {
             name.removeprefix("memories/").removesuffix(".md"): Memory.parse(

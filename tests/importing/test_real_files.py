@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from import_house import House, counts
 
+from livememfs.importing.export import export
 from livememfs.importing.importer import IMPORT_ID
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.observation import Observation
 from livememfs.records.session import Session, Summary, prompts_in
+from livememfs.spaces import making as spaces
 
 DATA = Path(__file__).parent / "data"
 SESSION = "0674ede6-671a-4aa1-9836-4d245f983a7b"
@@ -144,6 +146,24 @@ async def test_notes_of_basic_memory_have_all_lines_tags_types_and_the_time_of_t
     assert marmot.subjects == ("services", "go", "backend", "database", "inline", "ops")
     assert (marmot.type, postgres.type) == ("fact", "decision")
     assert {memory.created_at for memory in found.values()} == {WRITTEN}
+
+
+async def test_notes_of_basic_memory_go_back_with_their_permalinks_and_links(house: House, tmp_path: Path) -> None:
+    await house.bring("basic-memory", files_of(house, "basic-memory"))
+    await export(house.replica, "alpha", tmp_path / "out", "basic-memory")
+    await spaces.create(house.replica, house.clock, "beta")
+
+    done = await house.bring("basic-memory", tmp_path / "out", space="beta")
+
+    assert counts(done) == (4, 0, 0, 0)
+    links = [
+        {
+            name[-8:]: sorted((relation, to[-8:]) for relation, to in memory.links)
+            for name, memory in (await house.stored(space)).items()
+        }
+        for space in ("alpha", "beta")
+    ]
+    assert links[0] == links[1], "the same eight digits, which are made of the permalink"
 
 
 async def test_memories_of_mem0_have_their_times_users_tags_and_ends(house: House) -> None:
