@@ -156,6 +156,8 @@ async def test_notes_of_basic_memory_go_back_with_their_permalinks_and_links(hou
     done = await house.bring("basic-memory", tmp_path / "out", space="beta")
 
     assert counts(done) == (4, 0, 0, 0)
+    [marmot] = [text for file in (tmp_path / "out").iterdir() if "billing service.\n\n##" in (text := file.read_text())]
+    assert marmot.count("related_to") == 0, "what its text links to is not said twice"
     links = [
         {
             name[-8:]: sorted((relation, to[-8:]) for relation, to in memory.links)
@@ -189,6 +191,16 @@ async def test_memories_of_mem0_have_their_times_users_tags_and_ends(house: Hous
     freeze = found["The freeze ends in December."]
     assert freeze.is_there(datetime(2027, 12, 1, 23, tzinfo=UTC)), "mem0 tells it on its last day too"
     assert not freeze.is_there(datetime(2027, 12, 2, tzinfo=UTC))
+
+
+async def test_an_end_that_was_set_at_the_source_since_comes(house: House) -> None:
+    path = files_of(house, "mem0")
+    await house.bring("mem0", path)
+    path.write_text(path.read_text().replace("2027-12-01", "2028-12-01"))
+
+    assert (await house.bring("mem0", path)).counts["changed"] == 1
+    ends = [memory.expires_at for memory in (await house.stored()).values() if memory.expires_at]
+    assert ends == [datetime(2028, 12, 2, tzinfo=UTC)]
 
 
 async def test_the_history_of_mem0_has_the_last_words_of_what_was_not_deleted(house: House) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,6 +61,11 @@ def test_links_are_no_news_and_fields_are() -> None:
     assert changed(FACT, "updates", "other", LATER).updated_at == NOW
     assert changed(FACT, "importance", "0.7", LATER).updated_at == LATER
     assert changed(FACT, "links", "Updates ../x/other.md", LATER).links == (("updates", "other"),)
+
+
+def test_without_an_importance_of_its_own_a_memory_has_that_of_its_type() -> None:
+    for kind, usual in KNOWN_TYPES.items():
+        assert changed(replace(FACT, type=kind, importance=0.1), "importance", None, LATER).importance == usual
 
 
 def test_a_memory_has_no_more_links_than_so_many() -> None:

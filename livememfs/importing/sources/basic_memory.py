@@ -94,15 +94,15 @@ def _item(note: _Note, targets: _Targets) -> SourceItem:
     return replace(
         item,
         id=note.id,
-        links=_links(note, said, [to for _, to in item.links], targets),
+        links=_links(note, said, targets),
         subjects=tuple(dict.fromkeys((*item.subjects, *words(tags)))),
     )
 
 
-def _links(note: _Note, said: str, files: list[str], targets: _Targets) -> tuple[tuple[str, str], ...]:
+def _links(note: _Note, said: str, targets: _Targets) -> tuple[tuple[str, str], ...]:
     """Its relations; what the text links to without saying how is related."""
     found = [(_relation("".join(word)), targets.id_of(to, note)) for *word, to in _RELATION.findall(said)]
-    related = [targets.id_of(to, note) for to in (*_LINK.findall(said), *files)]
+    related = [targets.id_of(to, note) for to in (*_LINK.findall(said), *markdown.links_in(note.name, said))]
     known = {to for _, to in found}
     found += [("related_to", to) for to in related if to not in known]
     return tuple(dict.fromkeys((relation, to) for relation, to in found if to))

@@ -83,7 +83,7 @@ def item_of(name: str, file: Path, fields: Mapping[str, Any], body: str) -> Sour
         changed=moment(first(known, "updated_at", "updated", "modified", "last_modified")),
         author=str(first(known, "author", "agent") or ""),
         subjects=words(first(known, "tags", "subjects", "keywords")),
-        links=tuple(("related_to", to) for to in _links(name, body)),
+        links=tuple(("related_to", to) for to in links_in(name, body)),
     )
 
 
@@ -92,7 +92,7 @@ def wiki_names(text: str) -> list[str]:
     return [name.strip() for name in _WIKI.findall(text)]
 
 
-def _links(name: str, body: str) -> list[str]:
+def links_in(name: str, body: str) -> list[str]:
     """The names of the files that a text links to."""
     here = posixpath.dirname(name)
     found = [posixpath.normpath(posixpath.join(here, unquote(to))) for to in _LINK.findall(body) if "://" not in to]

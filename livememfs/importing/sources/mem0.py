@@ -50,8 +50,7 @@ def _history(path: Path) -> Iterator[Read]:
     try:
         with copied(path) as database:
             for each in rows(database, "history", "rowid"):
-                made = last.get(named(each, "memory_id"), each).get("created_at")
-                last[named(each, "memory_id")] = {**each, "created_at": made}
+                last[named(each, "memory_id")] = each
     except sqlite3.Error as error:
         yield SourceFault(str(path), str(error))
         return
