@@ -26,7 +26,7 @@ TYPES: Mapping[str, float] = {
     "observation": 0.3,
 }  # fmt: skip
 """The eight types that are offered, with the importance of a memory that does not state its own."""
-TOPIC_TYPES: Mapping[str, float] = {"user": 0.9, "feedback": 0.8, "project": 0.6, "reference": 0.5}
+TOPIC_TYPES: Mapping[str, float] = {"user": 0.7, "feedback": 0.7, "project": 0.6, "reference": 0.5}
 """Types of the files in which Claude Code remembers. They are kept where they are given, and never asked for."""
 KNOWN_TYPES: Mapping[str, float] = {**TYPES, **TOPIC_TYPES}
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
