@@ -215,6 +215,7 @@ class Importer:
             "source": self._source.name,
             "created_at": iso(item.made or item.seen, exact=True),
             "updated_at": iso(item.changed or item.made or item.seen, exact=True),
+            "expires_at": iso(item.ends, exact=True) if item.ends is not None else "",
             "links": dict(links),
             IMPORT_ID: _short(item.id),
             IMPORT_FROM: self._source.name,
@@ -272,8 +273,9 @@ def _short(item_id: str) -> str:
 def _of(item: SourceItem) -> str:
     """What tells two states of an item apart, as the source has it. The time of its file is no part of it."""
     return digest(
-        item.text, item.type, item.author, *item.subjects, *map(str, item.links), *_times(item.made, item.changed)
-    )
+        item.text, item.type, item.author, *item.subjects, *map(str, item.links), *_times(item.made, item.changed),
+        *_times(*[item.ends] if item.ends is not None else []),
+    )  # fmt: skip
 
 
 def _body(memory: Memory) -> str:

@@ -182,6 +182,13 @@ async def test_views_are_of_one_folder_each(here: Host) -> None:
     assert await here.names("alpha/self/.by/type") == []
 
 
+async def test_a_file_of_claude_codes_memory_is_among_those_of_its_type(here: Host) -> None:
+    await here.write("alpha/memories/tests.md", "---\nname: tests\nmetadata:\n  type: feedback\n---\nTest first.\n")
+
+    assert await here.names(f"{BY}/type") == ["feedback"]
+    assert len(await here.names(f"{BY}/type/feedback")) == 1
+
+
 async def test_nobody_changes_a_view(here: Host) -> None:
     one = await remember(here, "one")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.memories.storing import id_of
-from livememfs.records.memory import TYPES, Memory, expiry
+from livememfs.records.memory import KNOWN_TYPES, Memory, expiry
 from livememfs.tree.computed import ComputedLink, ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.space.shelf import Contents, subject_name, subject_names
@@ -115,7 +115,7 @@ class Types(_Groups):
         return [kind for kind, members in types.items() if self.left(members)]
 
     def group(self, name: str) -> Chosen:
-        if name not in TYPES:
+        if name not in KNOWN_TYPES:
             raise errors.NotFound(path=self.path_of(name))
         return Chosen(self, name, lambda all_: all_.types.get(name, ()), lambda _, memory: memory.type == name)
 
