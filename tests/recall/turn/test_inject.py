@@ -229,3 +229,14 @@ def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> No
             others = [*view[-limits.buffer :], *emitted[:number]]
             assert candidate.id not in {other.id for other in others}
             assert all(near(candidate, other) <= limits.alike + ROUNDING for other in others)
+
+
+def test_the_title_of_a_section_counts_once_whatever_was_told_before_it() -> None:
+    candidates = [one("a"), one("b", section="bank"), one("c", section="bank")]
+    whole = tell(ToldSession(), candidates, ByNumber(), Limits(budget=1_000))
+    lines = sum(tokens(text) for text in whole.block.split("\n") if text.startswith("- "))
+    exact = tokens(HEAD) + tokens(END) + tokens(TITLES["relevant"]) + tokens(TITLES["bank"]) + lines + 3
+
+    told_all = tell(ToldSession(), candidates, ByNumber(), Limits(budget=exact))
+
+    assert [candidate.id for candidate in told_all.emitted] == ["a", "b", "c"]
