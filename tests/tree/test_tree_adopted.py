@@ -1,0 +1,170 @@
+"""An agent's own memory: an index that many write loses no line of anybody, and all else is as in any folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hosts import APPEND, EDIT, READ, REPLACE, SPACE, Host, World, read_all
+
+from livememfs.store.base import list_all
+
+FOLDER = f"{SPACE}/agents/claude-code"
+INDEX = f"{FOLDER}/MEMORY.md"
+A, B = 4_000_001, 4_000_002
+"""Processes that are not there, so that only their own reads count."""
+
+
+@pytest.fixture
+async def adopted(world: World, autojump_clock: object) -> World:
+    """A space with the folder, and an index of one line."""
+    for path in (f"{SPACE}/agents", FOLDER):
+        await world.here.mkdir(path)
+    await world.here.write(INDEX, "- first\n")
+    return world
+
+
+async def read(host: Host, pid: int, path: str = INDEX) -> bytes:
+    handle = await host.open(path, READ, pid=pid)
+    try:
+        return await read_all(handle)
+    finally:
+        await handle.release()
+
+
+async def put_in_place(host: Host, data: bytes, pid: int) -> None:
+    """As programs write safely: a temporary file, then a rename."""
+    await host.write(f"{FOLDER}/MEMORY.md.tmp.{pid}", data, pid=pid)
+    await host.rename(f"{FOLDER}/MEMORY.md.tmp.{pid}", INDEX)
+
+
+def counted(data: bytes) -> Counter[bytes]:
+    return Counter(data.splitlines())
+
+
+async def settled(world: World) -> bytes:
+    """What the bucket has in the end; nothing else is left beside it."""
+    for host in (world.here, world.there):
+        await host.replica.uploaded()
+    keys = {info.key for info in (await list_all(world.memory, f"{FOLDER}/")).objects}
+    assert {key for key in keys if not key.endswith("/")} == {INDEX}
+    return (await world.memory.get(INDEX)).data
+
+
+@pytest.mark.parametrize("way", ["rename", "truncate"])
+async def test_lines_that_came_since_a_process_read_are_kept(adopted: World, way: str) -> None:
+    """Another process of the same mount appends between its read and its write."""
+    here = adopted.here
+    seen = await read(here, A)
+    await here.write(INDEX, "- of another\n", APPEND, pid=B)
+    if way == "rename":
+        await put_in_place(here, seen + b"- mine\n", A)
+    else:
+        await here.write(INDEX, seen + b"- mine\n", REPLACE, pid=A)
+
+    assert counted(await read(here, B)) == counted(b"- first\n- of another\n- mine\n")
+    assert await settled(adopted) == await read(here, B)
+
+
+@pytest.mark.parametrize("way", ["rename", "truncate", "append"])
+async def test_lines_of_two_hosts_are_each_there_once(adopted: World, way: str) -> None:
+    """Neither hears of the other before both have written."""
+    here, there = adopted.here, adopted.there
+    mine, theirs = await read(here, A), await read(there, B)
+    assert mine == theirs == b"- first\n"
+    here.prompt = there.prompt = False
+    for host, pid, line in ((here, A, b"- here\n"), (there, B, b"- there\n")):
+        if way == "append":
+            await host.write(INDEX, line, APPEND, pid=pid)
+        elif way == "truncate":
+            await host.write(INDEX, mine + line, REPLACE, pid=pid)
+        else:
+            await put_in_place(host, mine + line, pid)
+
+    assert counted(await settled(adopted)) == counted(b"- first\n- here\n- there\n")
+
+
+async def test_a_line_that_a_process_takes_out_stays_out(adopted: World) -> None:
+    here, there = adopted.here, adopted.there
+    await here.write(INDEX, "- second\n", APPEND)
+    seen = await read(here, A)
+    await there.write(INDEX, "- of another\n", APPEND)
+    await put_in_place(here, seen.replace(b"- first\n", b""), A)
+
+    assert counted(await settled(adopted)) == counted(b"- second\n- of another\n")
+
+
+async def test_what_a_process_wrote_itself_it_may_take_out_without_reading_again(adopted: World) -> None:
+    here = adopted.here
+    seen = await read(here, A)
+    await put_in_place(here, seen + b"- doubtful\n", A)
+    await here.write(INDEX, "- of another\n", APPEND, pid=B)
+    await put_in_place(here, seen, A)
+
+    assert counted(await settled(adopted)) == counted(b"- first\n- of another\n")
+
+
+async def test_who_has_the_index_open_to_append_goes_on_in_the_one_that_took_its_place(adopted: World) -> None:
+    here = adopted.here
+    seen = await read(here, A)
+    handle = await here.open(INDEX, APPEND, pid=B)
+    await handle.write(0, b"- before\n")
+    await put_in_place(here, seen + b"- new\n", A)
+    await handle.write(0, b"- after\n")
+    await handle.flush()
+    await handle.release()
+
+    assert counted(await settled(adopted)) == counted(b"- first\n- new\n- before\n- after\n")
+
+
+async def test_a_writer_goes_on_from_its_own_bytes(adopted: World) -> None:
+    """What was joined in at its first save is neither lost nor doubled at its second."""
+    here = adopted.here
+    handle = await here.open(INDEX, EDIT, pid=A)
+    await adopted.there.write(INDEX, "- there\n", APPEND)
+    await here.replica.names.head(INDEX)
+    await handle.write(8, b"- one\n")
+    await handle.flush()
+    await handle.write(14, b"- two\n")
+    assert await handle.read(0, 100) == b"- first\n- one\n- two\n"
+    await handle.flush()
+    await handle.release()
+
+    assert counted(await settled(adopted)) == counted(b"- first\n- there\n- one\n- two\n")
+    assert await read(here, B) == await settled(adopted)
+
+
+async def test_two_hosts_that_both_make_the_index_make_one(world: World, autojump_clock: object) -> None:
+    for path in (f"{SPACE}/agents", FOLDER):
+        await world.here.mkdir(path)
+    assert not await world.there.exists(INDEX)
+    world.here.prompt = world.there.prompt = False
+    await world.here.write(INDEX, "- here\n")
+    await world.there.write(INDEX, "- there\n")
+
+    assert counted(await settled(world)) == counted(b"- here\n- there\n")
+
+
+async def test_an_index_that_takes_a_place_keeps_its_own_mode(adopted: World) -> None:
+    here = adopted.here
+    await here.change(INDEX, mode=0o600)
+    await here.write(f"{FOLDER}/t", "- first\n", pid=A)
+    await here.change(f"{FOLDER}/t", mode=0o640)
+    await here.rename(f"{FOLDER}/t", INDEX)
+
+    assert (await here.attrs(INDEX)).mode == 0o640
+
+
+async def test_a_topic_file_is_an_ordinary_file(adopted: World) -> None:
+    """To the byte, and of two hosts' versions that touch both are kept."""
+    here, there = adopted.here, adopted.there
+    path, data = f"{FOLDER}/user_role.md", b"---\r\nname: x\r\ntype: user\r\n---\r\n\r\nno end"
+    await here.write(path, data)
+    assert await there.read(path) == data
+    here.prompt = there.prompt = False
+    await here.write(path, "one\n", REPLACE)
+    await there.write(path, "other\n", REPLACE)
+    for host in (here, there):
+        await host.replica.uploaded()
+    found = [info.key for info in (await list_all(adopted.memory, f"{FOLDER}/user_role")).objects]
+    assert sorted([(await adopted.memory.get(key)).data for key in found]) == [b"one\n", b"other\n"]
