@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 from cloud import Bucket
 from machine import Mount, StartMount, sh
+from test_mount_install import livememfs
 from test_mount_watch import until
 
 LINES = 200
@@ -103,3 +107,45 @@ def test_every_topic_is_found_by_its_words_and_the_index_is_not(mounted: Mount) 
         assert "MEMORY.md" not in page
         found = sh(f'ls -d "search/type:{kind} {text}"/01-* | xargs -rd "\\n" cat', cwd=mounted / "project").stdout
         assert found == (folder / name).read_text()
+
+
+def test_adopting_and_giving_back_is_identical_to_the_byte(mounted: Mount, tmp_path: Path) -> None:
+    """Also the settings and the times of the files, and a file that another program would call broken."""
+    project, home = tmp_path / "p", Path(mounted.environment["HOME"])
+    project.mkdir()
+    settings = project / ".claude/settings.local.json"
+    settings.parent.mkdir()
+    settings.write_bytes(b'{\r\n\t"env": {"A": "1"}\r\n}')
+    own = home / ".claude/projects" / re.sub("[^a-zA-Z0-9]", "-", str(project)) / "memory"
+    own.mkdir(parents=True)
+    files = {
+        "MEMORY.md": b"- a\n\n- b",
+        "user_x.md": b"---\r\ntype: user\r\n---\r\n",
+        "odd.bin": b"\0\xff",
+        "no.md": b"",
+    }
+    for name, data in files.items():
+        (own / name).write_bytes(data)
+        os.utime(own / name, ns=(10**18, 10**18 + 123_456_789))
+    before = settings.read_bytes(), seen(own)
+
+    done = livememfs(mounted, "adopt", "claude-code", "project", "--mount", str(mounted.path), "--yes", cwd=project)
+    folder = mounted / "project/agents/claude-code"
+    assert f'"autoMemoryDirectory": "{folder}"' in done
+    assert json.loads(settings.read_text()) == {"env": {"A": "1"}, "autoMemoryDirectory": str(folder)}
+    assert seen(folder) == before[1]
+    livememfs(mounted, "adopt", "--undo", "claude-code", "--yes", cwd=project)
+    assert (settings.read_bytes(), seen(own)) == before
+
+    livememfs(mounted, "adopt", "claude-code", "project", "--mount", str(mounted.path), "--yes", cwd=project)
+    with (folder / "MEMORY.md").open("a") as file:
+        file.write("\n- c\n")
+    (folder / "no.md").unlink()
+    livememfs(mounted, "adopt", "--undo", "claude-code", "--yes", cwd=project)
+    assert (own / "MEMORY.md").read_bytes() == b"- a\n\n- b\n- c\n"
+    assert not (own / "no.md").exists()
+
+
+def seen(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Content and time of each file."""
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
