@@ -9,6 +9,7 @@ to be held in memory: that is an ordinary file. Trio thread only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
@@ -17,7 +18,7 @@ from livememfs.text.mergelines import merge_lines
 from livememfs.tree.body import Body
 from livememfs.tree.indexreads import Kin
 from livememfs.tree.node import AttrChange, Attrs, Caller, Handle, OpenMode
-from livememfs.tree.objectfile import READ_ATTEMPTS, ObjectHandle, held, pending_attrs, replaced, stat_here
+from livememfs.tree.objectfile import READ_ATTEMPTS, ObjectFile, ObjectHandle, held, pending_attrs, replaced, stat_here
 from livememfs.tree.plainfile import PlainFile
 
 if TYPE_CHECKING:
@@ -29,17 +30,16 @@ if TYPE_CHECKING:
 class AdoptedFile(PlainFile):
     """A file below `agents/<agent>/`.
 
-    `maker` is who has made it here, `writer` who writes it anew, `successor` the index that took its place.
+    `maker` is who has made it here, `successor` the index that took its place.
     """
 
-    __slots__ = ("_is_joined", "maker", "successor", "writer")
+    __slots__ = ("_is_joined", "maker", "successor")
 
     def __init__(
         self, parent: PlainDirectory, name: str, context: Context, info: ObjectInfo | None, key: str, maker: Caller
     ) -> None:
         super().__init__(parent, name, context, info, key)
         self.maker = context.index_reads.who(maker.pid)
-        self.writer: Kin | None = None
         self.successor: AdoptedFile | None = None
         self._is_joined = False
 
@@ -70,7 +70,7 @@ class AdoptedFile(PlainFile):
         while True:
             file = self.latest
             try:
-                handle = await file._opened(mode, caller)
+                handle = await (file._opened(mode, caller) if file is self else file._opened_apart(mode, caller))
             except errors.Stale:
                 if file.successor is None:
                     raise
@@ -78,8 +78,18 @@ class AdoptedFile(PlainFile):
             if file.successor is None:
                 break
             await handle.release()  # it lost its place meanwhile: what is written to it would be lost
-        if file is not self and isinstance(handle, ObjectHandle):
-            handle.direct = True  # the kernel has pages of another file under this inode
+        return handle
+
+    async def _opened_apart(self, mode: OpenMode, caller: Caller) -> Handle:
+        """A descriptor that the kernel has under the inode of a former index."""
+        handle = await self._opened(replace(mode, truncate=False), caller)
+        if isinstance(handle, IndexHandle):
+            handle.apart = True
+            if mode.truncate:
+                base = await self._seen_by(handle.who)
+                handle.body, handle.mode = Body(self.body.info, b""), mode
+                handle.body.mark_dirty()
+                handle.body.base = base
         return handle
 
     async def _opened(self, mode: OpenMode, caller: Caller) -> Handle:
@@ -89,17 +99,14 @@ class AdoptedFile(PlainFile):
         who = self.context.index_reads.who(caller.pid)
         base = await self._seen_by(who) if mode.write and mode.truncate else None
         handle = await super().open(mode, caller)
-        if not isinstance(handle, ObjectHandle) or handle.body.in_parts:
-            return handle
-        if mode.write:
-            self.writer = who if mode.truncate else None
+        assert isinstance(handle, IndexHandle)  # `handle` makes nothing else
+        handle.who = who
         if mode.truncate:
             handle.body.base = base
-        elif handle.body.loaded:
-            if mode.write and not handle.body.dirty:
-                handle.body.base = handle.body.value()
-            self.context.index_reads.note(self.key, who, handle.body.value())
         return handle
+
+    def handle(self, body: Body, mode: OpenMode) -> ObjectHandle:
+        return IndexHandle(self, body, mode) if self.is_index else super().handle(body, mode)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         if self.successor is not None:
@@ -119,7 +126,16 @@ class AdoptedFile(PlainFile):
         body = await self._load(self.body)
         return None if body.in_parts else body.value()
 
+    def begin(self, body: Body) -> None:
+        if self.is_index and not body.in_parts:
+            body.base = body.value()
+
     # --- storing --------------------------------------------------------------------------------------------------
+
+    async def flush(self, body: Body) -> None:
+        await super().flush(body)
+        if body.dirty and self.successor is not None:  # it lost its place while this waited
+            await self.latest.flush(body)
 
     async def save(self, body: Body) -> None:
         if not self.is_index or body.in_parts:
@@ -127,18 +143,17 @@ class AdoptedFile(PlainFile):
             return
         changes, mine, xattrs = body.changes, body.value(), self._xattrs
         data, body.info = await self._joined(body, mine)
-        self._is_joined = data != mine
+        self._is_joined = data != mine or self.body is not body
         try:
             with pending_attrs(self) as attrs:
                 body.info = await self.store(body, data, self.meta(attrs))
         finally:
             self._is_joined = False
         body.saved, body.base = changes, mine
-        if self.writer is not None:
-            self.context.index_reads.note(self.key or "", self.writer, mine)
         self._stored(xattrs)
         self.parent.known.saved(self)
-        if data != mine and self.body is body:
+        is_known = data == mine if self.body is body else self.body.dirty
+        if not is_known:
             self.body = Body(body.info)  # for all but the writer, who goes on from its own bytes
 
     async def _joined(self, body: Body, mine: bytes) -> tuple[bytes, ObjectInfo | None]:
@@ -153,12 +168,10 @@ class AdoptedFile(PlainFile):
                 break
             try:
                 theirs = await replica.read_version(now)
-                base = body.base
-                if base is None and info is not None:
-                    base = theirs if info.etag == now.etag else await replica.read_version(info)
             except (errors.ObjectMissing, errors.PreconditionFailed, errors.Unreachable, errors.Throttled):
                 continue
             if (again := replica.names.now(self.key)) is not None and again.etag == now.etag:
+                base = theirs if body.base is None and info is not None and info.etag == now.etag else body.base
                 return merge_lines(base, mine, theirs), again
         return mine, info
 
@@ -173,6 +186,8 @@ class AdoptedFile(PlainFile):
                 await existing.save(existing.body)
             await self._save_as(key)
             existing.orphaned, existing.successor = True, self
+            existing.parent.known.forget(existing.name)
+            existing.parent.known.stored[existing.name] = self
             self.context.unsaved.discard(existing)
             _hand_over(existing, self)
             if existing.body.dirty:  # somebody appended meanwhile
@@ -190,12 +205,36 @@ class AdoptedFile(PlainFile):
                 base = await self.context.replica.read_version(info)
             body.base, body.info = base, replaced(info) if info is not None else None
             body.mark_dirty()
-            self.writer = self.maker
+            mine = body.value()
             await self.save(body)
+            self.context.index_reads.note(key, self.maker, mine)
         except BaseException:
             self.key, self.own, body.base = before
             body.info = former
             raise
+
+
+class IndexHandle(ObjectHandle):
+    """An open index. Each read comes here, past the kernel's pages: what a process has read, or written anew, it knows."""
+
+    def __init__(self, file: ObjectFile, body: Body, mode: OpenMode) -> None:
+        super().__init__(file, body, mode)
+        self.who = Kin()
+        self.direct = True
+
+    async def read(self, offset: int, size: int) -> bytes:
+        data = await super().read(offset, size)
+        self._knows(offset + len(data))
+        return data
+
+    async def flush(self) -> None:
+        if self.mode.truncate:
+            self._knows(self.body.size)
+        await super().flush()
+
+    def _knows(self, size: int) -> None:
+        if self.file.key is not None and not self.body.in_parts:
+            self.file.context.index_reads.note(self.file.key, self.who, self.body.read(0, size))
 
 
 def _hand_over(file: AdoptedFile, to: AdoptedFile) -> None:
@@ -203,6 +242,6 @@ def _hand_over(file: AdoptedFile, to: AdoptedFile) -> None:
     for handle in [handle for handle in file.handles if handle.mode.append]:
         file.handles = {*file.handles} - {handle}
         to.handles = {*to.handles, handle}
-        handle.file = to
+        handle.file, handle.apart = to, True
         if not handle.body.dirty:
             handle.body = to.body

@@ -8,7 +8,6 @@ thread only; nothing here awaits.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ import trio
 from livememfs.tree.writer import kin_of
 
 MOST_READS = 64
-"""Reads that are remembered, of all indexes."""
+"""Threads whose last reads are remembered."""
 MOST_BYTES = 1 << 20
 """Of an index; Claude Code reads 25 KB of one."""
 ITS_OWN = 10.0
@@ -45,7 +44,7 @@ class IndexReads:
 
     def __init__(self, kin: Callable[[int], tuple[int, int]] = kin_of) -> None:
         self._kin = kin
-        self._reads: deque[_Read] = deque(maxlen=MOST_READS)
+        self._reads: dict[tuple[str, Kin], _Read] = {}
 
     def who(self, pid: int) -> Kin:
         """The caller `pid`, to be asked while it waits for the answer: later it may have ended."""
@@ -54,12 +53,15 @@ class IndexReads:
     def note(self, key: str, by: Kin, data: bytes) -> None:
         """A process knows this content now."""
         if by.thread and len(data) <= MOST_BYTES:
-            same = next((read.data for read in self._reads if read.data == data), data)
-            self._reads.append(_Read(key, by, same, trio.current_time()))
+            same = next((read.data for read in self._reads.values() if read.data == data), data)
+            self._reads.pop((key, by), None)
+            self._reads[key, by] = _Read(key, by, same, trio.current_time())
+            if len(self._reads) > MOST_READS:
+                del self._reads[next(iter(self._reads))]
 
     def base(self, key: str, by: Kin) -> bytes | None:
         """What a process has last seen of an index; None when nothing is known of that."""
-        reads = [read for read in reversed(self._reads) if read.key == key and by.thread]
+        reads = [read for read in reversed(self._reads.values()) if read.key == key and by.thread]
         own = (read for read in reads if read.by.thread == by.thread)
         if (mine := next(own, None)) is not None and trio.current_time() - mine.moment <= ITS_OWN:
             return mine.data

@@ -211,10 +211,17 @@ class ObjectFile(File):
             body = self.body
         elif mode.read or mode.write:
             body = await self._load(body, 0, None if mode.write else 0)
-        handle = ObjectHandle(self, body, mode)
+        handle = self.handle(body, mode)
         self.handles = {*self.handles, handle}
         self.context.writes.count += mode.write
         return handle
+
+    def handle(self, body: Body, mode: OpenMode) -> ObjectHandle:
+        """A new descriptor."""
+        return ObjectHandle(self, body, mode)
+
+    def begin(self, body: Body) -> None:
+        """The loaded content is about to be changed; until now it is all saved."""
 
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
@@ -328,6 +335,8 @@ class ObjectHandle(Handle):
         self.mode = mode
         self.flushed = self.reached = 0
         self.torn = False
+        self.apart = False
+        """Whether the kernel has it under another inode: it would not know of a change in the bytes of this one."""
         # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it. Those
         # that only read will follow.
         self.direct = any(other.body is not body and other.mode.write for other in file.handles)
@@ -353,7 +362,11 @@ class ObjectHandle(Handle):
             self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
+        if self.apart and self.body is file.body:
+            self.body = Body(self.body.info, self.body.value())
         await self.body.own()
+        if not self.body.dirty:
+            file.begin(self.body)
         file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
