@@ -83,7 +83,7 @@ class AdoptedFile(PlainFile):
     async def _opened_apart(self, mode: OpenMode, caller: Caller) -> Handle:
         """A descriptor that the kernel has under the inode of a former index."""
         handle = await self._opened(replace(mode, truncate=False), caller)
-        if isinstance(handle, IndexHandle):
+        if isinstance(handle, AdoptedHandle):
             handle.apart = True
             if mode.truncate:
                 base = await self._seen_by(handle.who)
@@ -99,14 +99,11 @@ class AdoptedFile(PlainFile):
         who = self.context.index_reads.who(caller.pid)
         base = await self._seen_by(who) if mode.write and mode.truncate else None
         handle = await super().open(mode, caller)
-        assert isinstance(handle, IndexHandle)  # `handle` makes nothing else
+        assert isinstance(handle, AdoptedHandle)  # by `opens`
         handle.who = who
         if mode.truncate:
             handle.body.base = base
         return handle
-
-    def handle(self, body: Body, mode: OpenMode) -> ObjectHandle:
-        return IndexHandle(self, body, mode) if self.is_index else super().handle(body, mode)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         if self.successor is not None:
@@ -125,10 +122,6 @@ class AdoptedFile(PlainFile):
         await self.refresh()
         body = await self._load(self.body)
         return None if body.in_parts else body.value()
-
-    def begin(self, body: Body) -> None:
-        if self.is_index and not body.in_parts:
-            body.base = body.value()
 
     # --- storing --------------------------------------------------------------------------------------------------
 
@@ -214,13 +207,23 @@ class AdoptedFile(PlainFile):
             raise
 
 
-class IndexHandle(ObjectHandle):
-    """An open index. Each read comes here, past the kernel's pages: what a process has read, or written anew, it knows."""
+class AdoptedHandle(ObjectHandle):
+    """An open file. Reads of an index come here, past the kernel's pages: what a process has read, or written anew, it
+    knows.
+    """
 
     def __init__(self, file: ObjectFile, body: Body, mode: OpenMode) -> None:
         super().__init__(file, body, mode)
         self.who = Kin()
-        self.direct = True
+        self.direct = self.direct or self._is_index
+
+    @property
+    def _is_index(self) -> bool:
+        return self.file.key is not None and keys.is_agent_index(self.file.key) and not self.body.in_parts
+
+    def begin(self) -> None:
+        if self._is_index:
+            self.body.base = self.body.value()
 
     async def read(self, offset: int, size: int) -> bytes:
         data = await super().read(offset, size)
@@ -233,8 +236,12 @@ class IndexHandle(ObjectHandle):
         await super().flush()
 
     def _knows(self, size: int) -> None:
-        if self.file.key is not None and not self.body.in_parts:
+        if self._is_index:
+            assert self.file.key is not None  # an index has one
             self.file.context.index_reads.note(self.file.key, self.who, self.body.read(0, size))
+
+
+AdoptedFile.opens = AdoptedHandle
 
 
 def _hand_over(file: AdoptedFile, to: AdoptedFile) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableM
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import trio
 
@@ -45,6 +45,8 @@ class ObjectFile(File):
     """
 
     __slots__ = ("_lock", "body", "context", "handles", "key", "orphaned", "own", "size_limit")
+    opens: ClassVar[type[ObjectHandle]]
+    """What a descriptor of it is."""
 
     def __init__(
         self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
@@ -211,17 +213,10 @@ class ObjectFile(File):
             body = self.body
         elif mode.read or mode.write:
             body = await self._load(body, 0, None if mode.write else 0)
-        handle = self.handle(body, mode)
+        handle = self.opens(self, body, mode)
         self.handles = {*self.handles, handle}
         self.context.writes.count += mode.write
         return handle
-
-    def handle(self, body: Body, mode: OpenMode) -> ObjectHandle:
-        """A new descriptor."""
-        return ObjectHandle(self, body, mode)
-
-    def begin(self, body: Body) -> None:
-        """The loaded content is about to be changed; until now it is all saved."""
 
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
@@ -366,7 +361,7 @@ class ObjectHandle(Handle):
             self.body = Body(self.body.info, self.body.value())
         await self.body.own()
         if not self.body.dirty:
-            file.begin(self.body)
+            self.begin()
         file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
@@ -375,6 +370,9 @@ class ObjectHandle(Handle):
         file.context.writes.count += 1
         file.context.written.add(file)
         return len(data)
+
+    def begin(self) -> None:
+        """The loaded content is about to be changed; until now it is all saved."""
 
     def _is_page(self, offset: int, size: int) -> bool:
         """Whether these are changed pages of a mapping, which the kernel brings by any descriptor, appending or not.
@@ -421,6 +419,9 @@ class ObjectHandle(Handle):
             await self.file.flush(self.body)
         for body in () if self.file.handles else (self.body, self.file.body):
             body.let_go()
+
+
+ObjectFile.opens = ObjectHandle
 
 
 class held:  # read as a verb, like `trio.fail_after`
