@@ -1,4 +1,5 @@
-"""The files of an agent's own memory, in the agent's own layout: ordinary files, but for an index.
+"""The files of an agent's own memory, in the agent's own layout: ordinary files, but for an index. Of topics, former
+versions are kept.
 
 Owns how an index is stored: line by line, joined with what others have stored since its writer read it, whether that
 appends, writes it anew or puts another file in its place. So no line of another writer is lost, and none that somebody
@@ -9,6 +10,7 @@ to be held in memory: that is an ordinary file. Trio thread only.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from livememfs.records import keys
 from livememfs.text.mergelines import merge_lines
 from livememfs.tree.body import Body
 from livememfs.tree.indexreads import Kin
-from livememfs.tree.node import AttrChange, Attrs, Caller, Handle, OpenMode
+from livememfs.tree.node import MAX_KEY_BYTES, AttrChange, Attrs, Caller, Handle, OpenMode
 from livememfs.tree.objectfile import READ_ATTEMPTS, ObjectFile, ObjectHandle, held, pending_attrs, replaced, stat_here
 from livememfs.tree.plainfile import PlainFile
 
@@ -132,6 +134,7 @@ class AdoptedFile(PlainFile):
 
     async def save(self, body: Body) -> None:
         if not self.is_index or body.in_parts:
+            await self.keep(unless=None if body.in_parts else body.value())
             await super().save(body)
             return
         changes, mine, xattrs = body.changes, body.value(), self._xattrs
@@ -148,6 +151,21 @@ class AdoptedFile(PlainFile):
         is_known = data == mine if self.body is body else self.body.dirty
         if not is_known:
             self.body = Body(body.info)  # for all but the writer, who goes on from its own bytes
+
+    async def keep(self, *, unless: bytes | None = None) -> None:
+        """Before a topic is changed or goes: keep the version that the bucket has, as that of a memory is kept.
+
+        Not a version that is equal to `unless`, or that is only here, or that cannot be read now.
+        """
+        info, parsed, replica = self.body.info, keys.parse(self.key or ""), self.context.replica
+        if info is None or parsed.kind != "agent" or self.orphaned or replica.journal.ops.newest(info.key) is not None:
+            return
+        name = parsed.name.removeprefix(f"{keys.AGENTS}/")
+        key = keys.memory_history_key(parsed.space, keys.AGENTS, name, self.context.clock.now())
+        with suppress(errors.ObjectMissing, errors.PreconditionFailed, errors.Unreachable, errors.Throttled):
+            data = await replica.read_version(info)
+            if data != unless and len(key.encode()) <= MAX_KEY_BYTES:
+                replica.save(key, data, meta={}, base=replica.names.now(key), by_caller=False)
 
     async def _joined(self, body: Body, mine: bytes) -> tuple[bytes, ObjectInfo | None]:
         """A writer's bytes with what others have stored, and the version that they replace. Where that cannot be read,

@@ -308,6 +308,8 @@ class PlainDirectory(Directory):
 
     async def _drop(self, name: str, file: PlainFile) -> None:
         """Take a file out of the tree; open handles keep its bytes."""
+        if isinstance(file, AdoptedFile):
+            await file.keep()
         async with file.removing():
             if file.body.info is not None:
                 assert file.key is not None  # it was stored under it

@@ -37,6 +37,8 @@ async def move_leaf(
         expect_stays(await node.target(), target, new_name)
     key, unsaved = target.prefix + new_name, False
     is_joined = isinstance(node, AdoptedFile) and keys.is_agent_index(key)
+    if isinstance(existing, AdoptedFile) and existing is not node:
+        await existing.keep()
     if isinstance(existing, PlainFile) and not is_joined:
         await existing.detach()
     try:

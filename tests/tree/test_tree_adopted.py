@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hosts import APPEND, EDIT, READ, REPLACE, SPACE, Host, World, read_all
+import trio
+from hosts import APPEND, EDIT, LISTED_ANEW, READ, REPLACE, SPACE, Host, World, read_all
 
+from livememfs.errors import Unreachable
 from livememfs.store.base import list_all
+from livememfs.testing.store import Fault
 
 FOLDER = f"{SPACE}/agents/claude-code"
 INDEX = f"{FOLDER}/MEMORY.md"
@@ -168,3 +171,60 @@ async def test_a_topic_file_is_an_ordinary_file(adopted: World) -> None:
         await host.replica.uploaded()
     found = [info.key for info in (await list_all(adopted.memory, f"{FOLDER}/user_role")).objects]
     assert sorted([(await adopted.memory.get(key)).data for key in found]) == [b"one\n", b"other\n"]
+
+
+# --- former versions of topics --------------------------------------------------------------------------------------
+
+
+async def kept(host: Host, name: str = "a.md") -> list[bytes]:
+    """The former versions of a topic, the oldest first."""
+    folder = f"{SPACE}/agents/.history/claude-code/{name}"
+    if not await host.exists(folder):
+        return []
+    return [await host.read(f"{folder}/{version}") for version in sorted(await host.names(folder))]
+
+
+@pytest.mark.parametrize("way", ["write", "rename", "remove"])
+async def test_a_version_of_a_topic_that_the_bucket_had_is_kept(adopted: World, way: str) -> None:
+    here, path = adopted.here, f"{FOLDER}/a.md"
+    await here.write(path, "one\n")
+    if way == "write":
+        await here.write(path, "two\n", REPLACE)
+    elif way == "rename":
+        await here.write(f"{FOLDER}/a.md.tmp", "two\n")
+        await here.rename(f"{FOLDER}/a.md.tmp", path)
+    else:
+        await here.unlink(path)
+    assert await kept(here) == await kept(adopted.there) == [b"one\n"]
+
+
+async def test_of_versions_in_quick_succession_and_of_equal_ones_none_is_kept(adopted: World) -> None:
+    here, path = adopted.here, f"{FOLDER}/a.md"
+    await here.write(path, "one\n")
+    await here.write(path, "one\n", REPLACE)
+    assert await kept(here) == []
+    here.prompt = False
+    for text in ("two\n", "three\n", "four\n"):
+        await here.write(path, text, REPLACE)
+    assert await kept(here) == [b"one\n"]
+
+
+async def test_of_an_index_and_of_other_files_nothing_is_kept(adopted: World) -> None:
+    here = adopted.here
+    await here.write(INDEX, "- more\n", APPEND)
+    await here.write(f"{FOLDER}/a.txt", "one")
+    await here.write(f"{FOLDER}/a.txt", "two", REPLACE)
+    assert await here.names(f"{SPACE}/agents") == ["claude-code"]
+
+
+async def test_a_former_version_that_cannot_be_read_now_does_not_stand_in_the_way(adopted: World) -> None:
+    """It was too large to come with the listing."""
+    here, path = adopted.here, f"{FOLDER}/a.md"
+    await adopted.there.write(path, b"x" * 70_000)
+    await trio.sleep(LISTED_ANEW)
+    await here.node(path)
+    fault = Fault(before=Unreachable("the store is away"))
+    here.store.script("get", fault, fault, fault)
+    await here.write(path, "two\n", REPLACE)
+    assert (await adopted.memory.get(path)).data == b"two\n"
+    assert await kept(here) == []
