@@ -129,7 +129,7 @@ class AdoptedFile(PlainFile):
 
     async def flush(self, body: Body) -> None:
         await super().flush(body)
-        if body.dirty and self.successor is not None:  # it lost its place while this waited
+        if body.dirty and self.successor is not None:  # it lost its place since this was opened, or while it waited
             await self.latest.flush(body)
 
     async def save(self, body: Body) -> None:
@@ -200,9 +200,6 @@ class AdoptedFile(PlainFile):
             existing.parent.known.forget(existing.name)
             existing.parent.known.stored[existing.name] = self
             self.context.unsaved.discard(existing)
-            _hand_over(existing, self)
-            if existing.body.dirty:  # somebody appended meanwhile
-                await self.save(existing.body)
 
     async def _save_as(self, key: str) -> None:
         before, info = (self.key, self.own, self.body.base), await self.context.stored(key)
@@ -240,7 +237,7 @@ class AdoptedHandle(ObjectHandle):
         return self.file.key is not None and keys.is_agent_index(self.file.key) and not self.body.in_parts
 
     def begin(self) -> None:
-        if self._is_index:
+        if self._is_index and not self.body.dirty:
             self.body.base = self.body.value()
 
     async def read(self, offset: int, size: int) -> bytes:
@@ -260,13 +257,3 @@ class AdoptedHandle(ObjectHandle):
 
 
 AdoptedFile.opens = AdoptedHandle
-
-
-def _hand_over(file: AdoptedFile, to: AdoptedFile) -> None:
-    """Whoever has a file open to append goes on in the one that took its place: other writes are about its bytes."""
-    for handle in [handle for handle in file.handles if handle.mode.append]:
-        file.handles = {*file.handles} - {handle}
-        to.handles = {*to.handles, handle}
-        handle.file, handle.apart = to, True
-        if not handle.body.dirty:
-            handle.body = to.body

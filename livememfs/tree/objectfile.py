@@ -360,8 +360,7 @@ class ObjectHandle(Handle):
         if self.apart and self.body is file.body:
             self.body = Body(self.body.info, self.body.value())
         await self.body.own()
-        if not self.body.dirty:
-            self.begin()
+        self.begin()
         file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
@@ -372,7 +371,7 @@ class ObjectHandle(Handle):
         return len(data)
 
     def begin(self) -> None:
-        """The loaded content is about to be changed; until now it is all saved."""
+        """The loaded content is about to be changed."""
 
     def _is_page(self, offset: int, size: int) -> bool:
         """Whether these are changed pages of a mapping, which the kernel brings by any descriptor, appending or not.
@@ -405,6 +404,7 @@ class ObjectHandle(Handle):
         if change.size is not None and self.mode.write:
             self.body = await file._load(self.body)
             await self.body.own()
+            self.begin()
             self.body.truncate(change.size, limit=file.size_limit, path=file.path, large=file.context.replica.large)
             touched(file)
             file.context.writes.count += 1

@@ -11,6 +11,7 @@ from hosts import APPEND, EDIT, LISTED_ANEW, READ, REPLACE, SPACE, Host, World, 
 from livememfs.errors import Unreachable
 from livememfs.store.base import list_all
 from livememfs.testing.store import Fault
+from livememfs.tree.node import AttrChange, Caller, File, OpenMode
 
 FOLDER = f"{SPACE}/agents/claude-code"
 INDEX = f"{FOLDER}/MEMORY.md"
@@ -97,14 +98,43 @@ async def test_a_line_that_a_process_takes_out_stays_out(adopted: World) -> None
     assert counted(await settled(adopted)) == counted(b"- second\n- of another\n")
 
 
-async def test_what_a_process_wrote_itself_it_may_take_out_without_reading_again(adopted: World) -> None:
+@pytest.mark.parametrize("way", ["rename", "truncate"])
+async def test_what_a_process_wrote_itself_it_may_take_out_without_reading_again(adopted: World, way: str) -> None:
     here = adopted.here
     seen = await read(here, A)
-    await put_in_place(here, seen + b"- doubtful\n", A)
-    await here.write(INDEX, "- of another\n", APPEND, pid=B)
-    await put_in_place(here, seen, A)
+    for data in (seen + b"- doubtful\n", seen):
+        if way == "rename":
+            await put_in_place(here, data, A)
+        else:
+            await here.write(INDEX, data, REPLACE, pid=A)
+        await here.write(INDEX, f"- of another {len(data)}\n", APPEND, pid=B)
 
-    assert counted(await settled(adopted)) == counted(b"- first\n- of another\n")
+    assert counted(await settled(adopted)) == counted(b"- first\n- of another 19\n- of another 8\n")
+
+
+async def test_who_empties_the_index_removes_what_it_has_read(adopted: World) -> None:
+    """As the kernel does it for programs that call `truncate`: what came since is kept."""
+    here = adopted.here
+    await read(here, A)
+    await here.write(INDEX, "- of another\n", APPEND, pid=B)
+    await (await here.node(INDEX)).change(AttrChange(size=0), Caller(pid=A))
+
+    assert await settled(adopted) == await read(here, B) == b"- of another\n"
+
+
+async def test_a_line_that_is_edited_in_place_replaces_the_one_there_was(adopted: World) -> None:
+    """Also when another host's version was heard of since the file was opened, and when it is cut by the descriptor."""
+    here = adopted.here
+    handle = await here.open(INDEX, EDIT, pid=A)
+    await adopted.there.write(INDEX, "- there\n", APPEND)
+    await here.replica.names.head(INDEX)
+    await handle.write(0, b"- FIRST\n- doubtful\n")
+    await handle.flush()
+    await handle.change(await here.node(INDEX), AttrChange(size=8), Caller(pid=A))
+    await handle.flush()
+    await handle.release()
+
+    assert counted(await settled(adopted)) == counted(b"- FIRST\n- there\n")
 
 
 async def test_who_has_the_index_open_to_append_goes_on_in_the_one_that_took_its_place(adopted: World) -> None:
@@ -118,6 +148,47 @@ async def test_who_has_the_index_open_to_append_goes_on_in_the_one_that_took_its
     await handle.release()
 
     assert counted(await settled(adopted)) == counted(b"- first\n- new\n- before\n- after\n")
+
+
+async def test_what_is_appended_by_such_a_descriptor_is_no_news_to_who_put_the_index_in_place(adopted: World) -> None:
+    """Its next version is made from what it has read, and not from what others did to the file that it had made."""
+    here = adopted.here
+    handle = await here.open(INDEX, APPEND, pid=B)
+    await put_in_place(here, await read(here, A) + b"- new\n", A)
+    seen = await read(here, A)
+    await handle.write(0, b"- late\n")
+    await handle.flush()
+    await handle.release()
+    await put_in_place(here, seen + b"- newer\n", A)
+
+    assert counted(await settled(adopted)) == counted(b"- first\n- new\n- late\n- newer\n")
+
+
+@pytest.mark.parametrize("mode", [READ, APPEND, REPLACE, EDIT], ids=["read", "append", "replace", "edit"])
+async def test_who_looked_the_index_up_a_moment_ago_opens_the_one_in_its_place(adopted: World, mode: OpenMode) -> None:
+    """Also when that was replaced in turn: the kernel tries a second time, and no third."""
+    here = adopted.here
+    former = await here.node(INDEX)
+    assert isinstance(former, File)
+    for line in (b"- second\n", b"- third\n"):
+        await put_in_place(here, await read(here, A) + line, A)
+    if mode.truncate:
+        await read(here, B)
+    version = (await here.attrs(INDEX)).version
+    handle = await former.open(mode, Caller(pid=B))
+    expected = b"- first\n- second\n- third\n"
+    if mode.write:
+        start = 0 if mode.truncate else len(expected)
+        await handle.write(start, (expected if mode.truncate else b"") + b"- fourth\n")
+        await handle.flush()
+        expected += b"- fourth\n"
+        assert (await here.attrs(INDEX)).version != version, "the kernel would not know that it has changed"
+    else:
+        assert await read_all(handle) == expected
+    await handle.release()
+
+    assert (await former.attrs()).size == len(expected)
+    assert await read(here, A) == await settled(adopted) == expected
 
 
 async def test_a_writer_goes_on_from_its_own_bytes(adopted: World) -> None:
