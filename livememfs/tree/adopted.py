@@ -145,7 +145,7 @@ class AdoptedFile(PlainFile):
                 body.info = await self.store(body, data, self.meta(attrs))
         finally:
             self._is_joined = False
-        body.saved, body.base = changes, mine
+        body.saved = changes
         self._stored(xattrs)
         self.parent.known.saved(self)
         is_known = data == mine if self.body is body else self.body.dirty

@@ -116,7 +116,8 @@ async def test_who_empties_the_index_removes_what_it_has_read(adopted: World) ->
     """As the kernel does it for programs that call `truncate`: what came since is kept."""
     here = adopted.here
     await read(here, A)
-    await here.write(INDEX, "- of another\n", APPEND, pid=B)
+    await adopted.there.write(INDEX, "- of another\n", APPEND)
+    await trio.sleep(LISTED_ANEW)
     await (await here.node(INDEX)).change(AttrChange(size=0), Caller(pid=A))
 
     assert await settled(adopted) == await read(here, B) == b"- of another\n"
@@ -125,6 +126,8 @@ async def test_who_empties_the_index_removes_what_it_has_read(adopted: World) ->
 async def test_a_line_that_is_edited_in_place_replaces_the_one_there_was(adopted: World) -> None:
     """Also when another host's version was heard of since the file was opened, and when it is cut by the descriptor."""
     here = adopted.here
+    await adopted.there.write(INDEX, "- second\n", APPEND)
+    await trio.sleep(LISTED_ANEW)
     handle = await here.open(INDEX, EDIT, pid=A)
     await adopted.there.write(INDEX, "- there\n", APPEND)
     await here.replica.names.head(INDEX)
@@ -143,6 +146,7 @@ async def test_who_has_the_index_open_to_append_goes_on_in_the_one_that_took_its
     handle = await here.open(INDEX, APPEND, pid=B)
     await handle.write(0, b"- before\n")
     await put_in_place(here, seen + b"- new\n", A)
+    assert b"- before\n" in await read(here, A)
     await handle.write(0, b"- after\n")
     await handle.flush()
     await handle.release()
