@@ -186,20 +186,26 @@ class AdoptedFile(PlainFile):
                 return merge_lines(base, mine, theirs), again
         return mine, info
 
-    async def replace(self, existing: AdoptedFile | None, key: str) -> None:
+    async def replace(self, existing: AdoptedFile | None, target: PlainDirectory, name: str) -> None:
         """Take the place of an index, `existing` if somebody knows it. Raises, and everything is as it was."""
+        key = target.prefix + name
         if existing is None:
             async with held(self._saving):
                 await self._save_as(key)
             return
-        async with held(existing._saving), held(self._saving):
-            if existing.body.dirty:
-                await existing.save(existing.body)
-            await self._save_as(key)
-            existing.orphaned, existing.successor = True, self
-            existing.parent.known.forget(existing.name)
-            existing.parent.known.stored[existing.name] = self
-            self.context.unsaved.discard(existing)
+        while True:
+            existing = existing.latest
+            async with held(existing._saving), held(self._saving):
+                if existing.successor is not None:
+                    continue  # another file was faster
+                if existing.body.dirty:
+                    await existing.save(existing.body)
+                await self._save_as(key)
+                existing.orphaned, existing.successor = True, self
+                self.context.unsaved.discard(existing)
+                target.known.forget(name)  # at once: whoever looks it up meanwhile must not make a third one
+                target.known.stored[name] = self
+                return
 
     async def _save_as(self, key: str) -> None:
         before, info = (self.key, self.own, self.body.base), await self.context.stored(key)

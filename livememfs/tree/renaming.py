@@ -47,7 +47,7 @@ async def move_leaf(
             node.key = key
             source.known.stored.pop(node.name, None)
         elif isinstance(node, AdoptedFile) and is_joined:
-            await _become_index(source, node, existing, key)
+            await _become_index(source, node, existing, target, new_name)
         else:
             unsaved = await _move_file(source, node, key)
     except BaseException:
@@ -62,10 +62,12 @@ async def move_leaf(
         target.known.unsaved[new_name] = node
 
 
-async def _become_index(source: PlainDirectory, file: AdoptedFile, existing: Node | None, key: str) -> None:
+async def _become_index(
+    source: PlainDirectory, file: AdoptedFile, existing: Node | None, target: PlainDirectory, new_name: str
+) -> None:
     """Put a file in the place of an index: what others have written there since its maker read it is joined in."""
     old, name = file.body.info, file.name
-    await file.replace(existing if isinstance(existing, AdoptedFile) else None, key)
+    await file.replace(existing if isinstance(existing, AdoptedFile) else None, target, new_name)
     if old is not None:
         await keep_directory(source, name)
         source.context.replica.remove(old.key, base=old)

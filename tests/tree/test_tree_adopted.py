@@ -140,6 +140,23 @@ async def test_a_line_that_is_edited_in_place_replaces_the_one_there_was(adopted
     assert counted(await settled(adopted)) == counted(b"- FIRST\n- there\n")
 
 
+async def test_two_files_that_take_the_place_at_once_are_both_in_it(adopted: World) -> None:
+    """And one node has the name then: who appends to it is heard of."""
+    here = adopted.here
+    here.prompt = False
+    for pid in (A, B):
+        seen = await read(here, pid)
+        await here.write(f"{FOLDER}/t{pid}", seen + f"- of {pid}\n".encode(), pid=pid)
+    async with trio.open_nursery() as nursery:
+        for pid in (A, B):
+            nursery.start_soon(here.rename, f"{FOLDER}/t{pid}", INDEX)
+    await here.write(INDEX, "- more\n", APPEND)
+
+    assert await here.names(FOLDER) == ["MEMORY.md"]
+    assert await read(here, A) == await settled(adopted)
+    assert counted(await settled(adopted)) == counted(f"- first\n- of {A}\n- of {B}\n- more\n".encode())
+
+
 async def test_who_has_the_index_open_to_append_goes_on_in_the_one_that_took_its_place(adopted: World) -> None:
     here = adopted.here
     seen = await read(here, A)
