@@ -97,6 +97,12 @@ def _pinned(folder: Path) -> Project | None:
         return Project(folder=folder, space="", wrong=str(error))
 
 
+def repository_around(folder: Path) -> Path | None:
+    """The main directory of the git repository that a directory is in; None outside of one."""
+    top = next((path for path in (folder, *folder.parents) if _is_top(path / ".git")), None)
+    return _repository(top)[0] if top is not None else None
+
+
 def _is_top(git: Path) -> bool:
     """Whether this `.git` is that of a repository or worktree. It may be an empty directory: sandboxes of agents leave
     such ones behind.

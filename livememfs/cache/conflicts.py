@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from livememfs.cache.journal.operation import FREE, Operation
-from livememfs.cache.journal.settling import JOINED_BYTES
+from livememfs.cache.journal.settling import JOINED_BYTES, join
 from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
@@ -23,7 +23,6 @@ from livememfs.records.metadata import META_CONFLICT, META_OP, META_SHA256
 from livememfs.records.note import UID_ATTEMPTS, order_of, uid_of
 from livememfs.store.base import MAX_KEY_BYTES, IfAbsent
 from livememfs.store.content import Content, content_etag, whole
-from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +112,7 @@ async def settle_put(
     if data and possible and theirs.data.startswith(data):
         return Continued(theirs.info)
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
-    merged = merge(base, data, theirs.data, repeated=repeated) if base is not None else None
+    merged = join(op.key, base, data, theirs.data, repeated=repeated)
     if merged is not None:
         return MergedVersion(theirs, merged, content_etag(merged))
     return await _keep_both(store, op, data, theirs.info, host)

@@ -79,17 +79,17 @@ def install(
         raise UsageError("--shared is only for claude-code in one project")
     if user and space:
         raise UsageError(f"with --user each project has its own space; `{projects.FILE}` in a project names another")
-    where = resolve(mount) if mount is not None else _the_mount()
-    there = _project(project, user=user)
+    where = resolve(mount) if mount is not None else the_mount()
+    there = project_of(project, user=user)
     _check_once(tool, user=user)
     space = MACHINE if user else check_space_name(space or _space_of(there))
     path = where / space
-    _look_for(where, None if user else path)
+    look_for(where, None if user else path)
     context = None if user or tools.AGENTS[tool].rule is None else _context(where, path)
     wanted = tools.WantedFile(space=str(path), shared=shared, server=program() if mcp else None, context=context)
     changes = plan.installation(tool, there, where, wanted)
     about = {"tool": tool, "project": there, "mount": where, "space": "" if user else space}
-    done = _settle(changes, about, yes=yes, dry_run=dry_run, as_json=as_json)
+    done = settle(changes, about, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
         whose = f"a space of {where} for each project" if user else f"space {space} of {where} in {there}"
         _tell(changes, done, f"{tool} uses {whose}")
@@ -112,9 +112,9 @@ def uninstall(
     Exits 1 when a part stays because somebody changed it since.
     """
     choice.quiet()
-    there = _project(project, user=user)
+    there = project_of(project, user=user)
     changes = plan.removal(tool, there, home=user)
-    done = _settle(changes, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
+    done = settle(changes, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
         _tell(changes, done, f"{tool} in {there} is without livememfs")
     if changes.left:
@@ -161,7 +161,7 @@ def _space_of(project: Path) -> str:
     return named.space
 
 
-def _project(given: Path, *, user: bool) -> Path:
+def project_of(given: Path, *, user: bool) -> Path:
     """The project's directory, with links resolved; with `user` the home directory.
 
     UsageError for another path that is no directory, or is the home directory.
@@ -180,7 +180,7 @@ def _project(given: Path, *, user: bool) -> Path:
     return path
 
 
-def _the_mount() -> Path:
+def the_mount() -> Path:
     """The only mount of this machine. UsageError when there is none, or more than one."""
     dead = {record.mountpoint for record in mounts.records() if not record.is_alive}
     live = [path for path in mounts.kernel_mounts() if path not in dead]
@@ -191,7 +191,7 @@ def _the_mount() -> Path:
     return Path(live[0])
 
 
-def _look_for(mount: Path, space: Path | None) -> None:
+def look_for(mount: Path, space: Path | None) -> None:
     """Refuse a space that does not exist. A mount that does not answer is only noted: hooks do nothing then."""
     if str(mount) not in mounts.kernel_mounts():
         output.note(f"nothing is mounted on {mount} now; the hooks do nothing until it is")
@@ -213,7 +213,7 @@ def _context(mount: Path, space: Path) -> str | None:
 # --- showing a plan and carrying it out --------------------------------------------------------------------------
 
 
-def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+def settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
     """Show the plan, ask, and carry it out; whether it was. UsageError when the user says no or cannot be asked."""
     if not as_json and changes.changes:
         output.say(changes.diff().rstrip("\n"))

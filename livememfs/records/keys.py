@@ -36,6 +36,8 @@ SESSION, PROMPTS, SUMMARY, TOLD = "session.json", "prompts.ndjson", "summary.md"
 """The objects of one session."""
 LIVE = "live"
 BANK = "bank"
+AGENTS, ADOPTED, AGENT_INDEX = "agents", ("claude-code",), "MEMORY.md"
+"""The folder of a space with what agents remember in files of their own, these agents, and the name of an index."""
 KEEP, MARKER = ".keep", ".livememfs-directory"
 """What keeps a folder of a space; what describes a directory on a store whose markers keep no metadata."""
 ENDING_DIGITS = 5
@@ -43,7 +45,7 @@ ENDING_DIGITS = 5
 
 Kind = Literal[
     "root", "meta", "rules", "synthesis", "note", "live-other", "bank", "keep", "ledger", "index", "memory",
-    "memory-old", "observation", "session", "backup", "system", "other",
+    "memory-old", "observation", "session", "agent", "agent-index", "backup", "system", "other",
 ]  # fmt: skip
 
 _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
@@ -52,6 +54,7 @@ UNTIL = "_until_"
 _MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
 _ENTRY_KEY = re.compile(rf"[^/]+/{LEDGER}/([0-9]{{8}})\.json")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
+_ADOPTED = [[AGENTS, agent] for agent in ADOPTED]
 AGENT_MAX = 64
 
 
@@ -174,6 +177,21 @@ def memory_history_key(space: str, collection: str, memory_id: str, moment: date
 def observations_prefix(space: str) -> str:
     """`{space}/observations/`, with the slash."""
     return f"{space}/{OBSERVATIONS}/"
+
+
+def agent_prefix(space: str, agent: str) -> str:
+    """`{space}/agents/{agent}/`, with the slash: the files of an agent's own memory."""
+    return f"{space}/{AGENTS}/{agent}/"
+
+
+def is_adopted(key: str) -> bool:
+    """Whether this is the key of a file of an agent's own memory."""
+    return f"/{AGENTS}/" in key and key.split("/")[1:3] in _ADOPTED
+
+
+def is_agent_index(key: str) -> bool:
+    """Whether this is the key of an index of an agent's own memory: a file in which each line stands for itself."""
+    return key.endswith(f"/{AGENT_INDEX}") and parse(key).kind == "agent-index"
 
 
 def session_prefix(space: str, session: str) -> str:
@@ -337,7 +355,7 @@ class ParsedKey:
     :kind:  the rule of the grammar that it fits
     :space: the space or, for `other`, the first part of the key; empty where there is none
     :name:  the rest, relative to the kind's own folder (a note's name, a bank file's path, `stamp/...` of a backup);
-            for `keep`, `other`, memories, observations and sessions relative to the space
+            for `keep`, `other`, memories, observations, sessions and agents' files relative to the space
     """
 
     kind: Kind
@@ -384,6 +402,10 @@ def _collection(folder: str) -> tuple[Place, Place]:
 
 
 _OLD = "{{space}}/{folder}/.history/20260220T140000_fact_d4d8560b/20260221T140000.000000Z.md"
+_AGENTS_OWN: tuple[tuple[str, Kind, str, str], ...] = (
+    (AGENT_INDEX, "agent-index", rf"(?:.+/)?{re.escape(AGENT_INDEX)}", AGENT_INDEX),
+    ("<topic>.md", "agent", r"(?:[^./][^/]*/)*[^./][^/]*\.md", "feedback_testing.md"),
+)
 PLACES: tuple[Place, ...] = (
     Place("<space>/_meta.json", "meta", r"_meta\.json", "{space}/_meta.json"),
     Place("<space>/_rules.md", "rules", r"_rules\.md", "{space}/_rules.md"),
@@ -408,6 +430,10 @@ PLACES: tuple[Place, ...] = (
             (SUMMARY, ""),
             (TOLD, "<session>/told.json"),
         )
+    ),
+    *(
+        _in(AGENTS, f"<agent>/{shown}", kind, rf"(?:{'|'.join(ADOPTED)})/{form}", f"{ADOPTED[0]}/{example}")
+        for shown, kind, form, example in _AGENTS_OWN
     ),
     _in(INDEX, "_uses/<host>.json", "index", rf"{USES}/.+", "_uses/laptop-0123abcd.json"),
     _in(INDEX, "<model>/<digest>.vec", "index", ".+", "model-1/00112233445566778899aabbccddeeff.vec"),

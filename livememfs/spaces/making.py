@@ -242,7 +242,7 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return "in bank/"
     if parsed.name.endswith(f"/{keys.TOLD}") and parsed.kind == "session":
         return ""  # records of what a session was told: users cannot remove them, nor do they miss them
-    if parsed.kind in ("memory", "observation", "session"):
+    if parsed.kind in ("memory", "observation", "session", "agent", "agent-index"):
         return f"in {parsed.name.partition('/')[0]}/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")
     marker = parsed.name.endswith("/") and parsed.name.startswith((f"{keys.LIVE}/", f"{keys.BANK}/"))

@@ -28,15 +28,18 @@ _serials = count(1)
 
 
 class Body:
-    """Content of one version. `info` is the object it came from, None for something never stored."""
+    """Content of one version. `info` is the object it came from, None for something never stored. `base` is the content
+    that the writer has made this from, where that is joined line by line; None where it is that of `info`.
+    """
 
-    __slots__ = ("_data", "changes", "info", "saved", "serial")
+    __slots__ = ("_data", "base", "changes", "info", "saved", "serial")
 
     def __init__(self, info: ObjectInfo | None, data: bytes | None = None) -> None:
         self.info = info
         self._data: bytes | bytearray | LargeFile | None = b"" if info is None and data is None else data
         self.serial = next(_serials)
         self.changes = self.saved = 0
+        self.base: bytes | None = None
 
     @property
     def dirty(self) -> bool:

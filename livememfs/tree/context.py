@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs import errors
 from livememfs.tree import registry
+from livememfs.tree.indexreads import IndexReads
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
@@ -100,6 +101,7 @@ class Context:
     writes: Writes = field(default_factory=Writes)
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
+    index_reads: IndexReads = field(default_factory=IndexReads)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableM
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import trio
 
@@ -45,6 +45,8 @@ class ObjectFile(File):
     """
 
     __slots__ = ("_lock", "body", "context", "handles", "key", "orphaned", "own", "size_limit")
+    opens: ClassVar[type[ObjectHandle]]
+    """What a descriptor of it is."""
 
     def __init__(
         self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
@@ -211,7 +213,7 @@ class ObjectFile(File):
             body = self.body
         elif mode.read or mode.write:
             body = await self._load(body, 0, None if mode.write else 0)
-        handle = ObjectHandle(self, body, mode)
+        handle = self.opens(self, body, mode)
         self.handles = {*self.handles, handle}
         self.context.writes.count += mode.write
         return handle
@@ -328,6 +330,8 @@ class ObjectHandle(Handle):
         self.mode = mode
         self.flushed = self.reached = 0
         self.torn = False
+        self.apart = False
+        """Whether the kernel has it under another inode: it would not know of a change in the bytes of this one."""
         # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it. Those
         # that only read will follow.
         self.direct = any(other.body is not body and other.mode.write for other in file.handles)
@@ -353,7 +357,10 @@ class ObjectHandle(Handle):
             self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
+        if self.apart and self.body is file.body:
+            self.body = Body(self.body.info, self.body.value())
         await self.body.own()
+        self.begin()
         file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
@@ -362,6 +369,9 @@ class ObjectHandle(Handle):
         file.context.writes.count += 1
         file.context.written.add(file)
         return len(data)
+
+    def begin(self) -> None:
+        """The loaded content is about to be changed."""
 
     def _is_page(self, offset: int, size: int) -> bool:
         """Whether these are changed pages of a mapping, which the kernel brings by any descriptor, appending or not.
@@ -394,6 +404,7 @@ class ObjectHandle(Handle):
         if change.size is not None and self.mode.write:
             self.body = await file._load(self.body)
             await self.body.own()
+            self.begin()
             self.body.truncate(change.size, limit=file.size_limit, path=file.path, large=file.context.replica.large)
             touched(file)
             file.context.writes.count += 1
@@ -408,6 +419,9 @@ class ObjectHandle(Handle):
             await self.file.flush(self.body)
         for body in () if self.file.handles else (self.body, self.file.body):
             body.let_go()
+
+
+ObjectFile.opens = ObjectHandle
 
 
 class held:  # read as a verb, like `trio.fail_after`

@@ -16,12 +16,15 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.cache.listing import Heard
 from livememfs.cache.replica import Listing
+from livememfs.records import keys
 from livememfs.records.posix import NOTHING, PERMISSIONS, Stat
 from livememfs.store.base import ObjectInfo
 from livememfs.tree import renaming
+from livememfs.tree.adopted import AdoptedFile
 from livememfs.tree.context import Context
 from livememfs.tree.marker import keep_directory, marker_of
 from livememfs.tree.node import (
+    NOBODY,
     AttrChange,
     Attrs,
     Caller,
@@ -86,7 +89,7 @@ class KnownNodes:
             node.info = info
         else:
             file = node if isinstance(node, PlainFile) else None
-            node = node_of(file, info, lambda: PlainFile(directory, name, directory.context, info, info.key))
+            node = node_of(file, info, lambda: _file(directory, name, info))
         self.stored[name] = node
         return node
 
@@ -249,7 +252,7 @@ class PlainDirectory(Directory):
         self.check_new(name)
         stat = await made_by(self, caller, mode)
         await expect_free(self, name)
-        file = PlainFile(self, name, self.context, None, self.prefix + name)
+        file = _file(self, name, None, caller)
         file.own = stat
         self.known.unsaved[name] = file
         self.touch()
@@ -305,6 +308,8 @@ class PlainDirectory(Directory):
 
     async def _drop(self, name: str, file: PlainFile) -> None:
         """Take a file out of the tree; open handles keep its bytes."""
+        if isinstance(file, AdoptedFile):
+            await file.keep()
         async with file.removing():
             if file.body.info is not None:
                 assert file.key is not None  # it was stored under it
@@ -359,6 +364,14 @@ class PlainDirectory(Directory):
         self.context.replica.save(self.prefix, b"", meta=stat.under(own).render(), base=marker)
         self.context.writes.count += 1  # listings show the owner of the space for what has none
         self.own = NOTHING
+
+
+def _file(directory: PlainDirectory, name: str, info: ObjectInfo | None, maker: Caller = NOBODY) -> PlainFile:
+    """The node of a file; `info` None: a new one, which `maker` makes."""
+    key = directory.prefix + name
+    if keys.is_adopted(key):
+        return AdoptedFile(directory, name, directory.context, info, key, maker)
+    return PlainFile(directory, name, directory.context, info, key)
 
 
 def leave(directory: PlainDirectory, last: Attrs) -> None:

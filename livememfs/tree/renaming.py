@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.cache.presence import known_below
+from livememfs.records import keys
+from livememfs.tree.adopted import AdoptedFile
 from livememfs.tree.marker import keep_directory
 from livememfs.tree.node import Attrs, Directory, Node, check_key
 from livememfs.tree.objectfile import replaced
@@ -33,14 +35,19 @@ async def move_leaf(
         raise errors.IsADirectory(path=existing.path)
     if isinstance(node, PlainSymlink) and source.context.confined:
         expect_stays(await node.target(), target, new_name)
-    if isinstance(existing, PlainFile):
-        await existing.detach()
     key, unsaved = target.prefix + new_name, False
+    is_joined = isinstance(node, AdoptedFile) and keys.is_agent_index(key)
+    if isinstance(existing, AdoptedFile) and existing is not node:
+        await existing.keep()
+    if isinstance(existing, PlainFile) and not is_joined:
+        await existing.detach()
     try:
         if isinstance(node, PlainObject):
             node.info = await _move_object(source, node.name, node.info, key)
             node.key = key
             source.known.stored.pop(node.name, None)
+        elif isinstance(node, AdoptedFile) and is_joined:
+            await _become_index(source, node, existing, target, new_name)
         else:
             unsaved = await _move_file(source, node, key)
     except BaseException:
@@ -53,6 +60,18 @@ async def move_leaf(
     target.known.stored[new_name] = node
     if isinstance(node, PlainFile) and unsaved:
         target.known.unsaved[new_name] = node
+
+
+async def _become_index(
+    source: PlainDirectory, file: AdoptedFile, existing: Node | None, target: PlainDirectory, new_name: str
+) -> None:
+    """Put a file in the place of an index: what others have written there since its maker read it is joined in."""
+    old, name = file.body.info, file.name
+    await file.replace(existing if isinstance(existing, AdoptedFile) else None, target, new_name)
+    if old is not None:
+        await keep_directory(source, name)
+        source.context.replica.remove(old.key, base=old)
+    source.known.forget(name)
 
 
 async def _move_file(source: PlainDirectory, file: PlainFile, key: str) -> bool:

@@ -51,6 +51,16 @@ def user_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
         return default
 
 
+def kin_of(pid: int, *, proc: Path = Path("/proc")) -> tuple[int, int]:
+    """The process that a thread belongs to, and the process that started it; zeros when they cannot be seen."""
+    found = {}
+    for line in _read(proc / str(pid) / "status").split(b"\n"):
+        name, _, value = line.partition(b":")
+        if name in (b"Tgid", b"PPid"):
+            found[name] = int(value)
+    return found.get(b"Tgid", 0), found.get(b"PPid", 0)
+
+
 def is_asked_by_us(pid: int, *, proc: Path = Path("/proc")) -> bool:
     """Whether livememfs has started this program to ask it as a model: what it does is not observed."""
     return bool(_variable(pid, ASKING, proc))

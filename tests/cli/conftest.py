@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,37 @@ def project(cli: Cli) -> str:
     """The name of a space that is there."""
     assert cli("space", "create", "project").code == 0
     return "project"
+
+
+@pytest.fixture
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """`mounted("mnt", "project")`: let the kernel show a livememfs there, with these spaces in it."""
+    table = tmp_path / "mountinfo"
+    table.write_text("")
+    monkeypatch.setattr(mounts, "MOUNTINFO", table)
+
+    def make(name: str, *spaces: str) -> Path:
+        path = tmp_path / name
+        path.mkdir()
+        for space in spaces:
+            (path / space).mkdir()
+            (path / space / "_meta.json").write_text("{}")
+        with table.open("a") as file:
+            file.write(f"90 22 0:51 / {path} rw - fuse.livememfs livememfs rw\n")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def mount(mounted: Callable[..., Path]) -> Path:
+    """A mount with the space `project`."""
+    return mounted("mnt", "project")
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, and the working directory."""
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    return tmp_path / "there"

@@ -13,45 +13,10 @@ from commandline import Cli
 
 from livememfs.agents.install import record
 from livememfs.cli.main import main
-from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mounts import MountRecord
 
 Mounted = Callable[..., Path]
 TOOLS = ("claude-code", "cursor", "codex")
-
-
-@pytest.fixture
-def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
-    """`mounted("mnt", "project")`: let the kernel show a livememfs there, with these spaces in it."""
-    table = tmp_path / "mountinfo"
-    table.write_text("")
-    monkeypatch.setattr(mounts, "MOUNTINFO", table)
-
-    def make(name: str, *spaces: str) -> Path:
-        path = tmp_path / name
-        path.mkdir()
-        for space in spaces:
-            (path / space).mkdir()
-            (path / space / "_meta.json").write_text("{}")
-        with table.open("a") as file:
-            file.write(f"90 22 0:51 / {path} rw - fuse.livememfs livememfs rw\n")
-        return path
-
-    return make
-
-
-@pytest.fixture
-def mount(mounted: Mounted) -> Path:
-    """A mount with the space `project`."""
-    return mounted("mnt", "project")
-
-
-@pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty project, and the working directory."""
-    (tmp_path / "there").mkdir()
-    monkeypatch.chdir(tmp_path / "there")
-    return tmp_path / "there"
 
 
 def files(path: Path) -> dict[str, bytes]:

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livememfs.cache.journal.operation import BEFORE, FREE, Operation
+from livememfs.records import keys
 from livememfs.text.merge import merge
+from livememfs.text.mergelines import merge_lines
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -35,6 +37,16 @@ JOINED_BYTES = 64 << 20
 """Content of up to this size is joined with another host's. Of larger versions, both are kept."""
 Values = dict[str, Any]
 """What changes of an operation, by the name of the field."""
+
+
+def join(key: str, base: bytes | None, ours: bytes, theirs: bytes, *, repeated: bool = False) -> bytes | None:
+    """One content of two versions of an object, by the rule of its kind; None where both are to be kept.
+
+    An index of an agent's memory is joined line by line, also where its base is not known. `repeated`: see `merge`.
+    """
+    if keys.is_agent_index(key):
+        return merge_lines(base, ours, theirs)
+    return merge(base, ours, theirs, repeated=repeated) if base is not None else None
 
 
 def unheard(op: Operation) -> bool:
@@ -139,5 +151,5 @@ def rejoin(
     own = content if whole else accepted
     if op.moved or base is None or own is None or accepted is None or joined is None:
         return None
-    data = merge(base, own, joined)
+    data = join(op.key, base, own, joined)
     return Rejoined(data, accepted) if data is not None else None

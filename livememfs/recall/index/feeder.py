@@ -115,10 +115,12 @@ class Feeder:
         return len(self._dirty) + self._reading.total()
 
     def lacking(self, space: str) -> list[str] | None:
-        """Notes, memories and bank files of a space that differ from the index; None where that is not known yet."""
+        """Notes, memories, bank and agents' files of a space that differ from the index; None where that is not known
+        yet.
+        """
         if not self.knows(space):
             return None
-        folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK))
+        folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK, keys.AGENTS))
         return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if key.startswith(folders)]
 
     def _mark(self, changed: list[str]) -> None:
@@ -184,6 +186,9 @@ class Feeder:
                 objects += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
         if keys.OBSERVATIONS in top.folders:
             objects += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
+        if keys.AGENTS in top.folders:
+            for agent in keys.ADOPTED:
+                objects += await self._replica.names.walk(keys.agent_prefix(space, agent), local=True)
         if keys.SESSIONS in top.folders:
             objects += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
         return objects

@@ -16,12 +16,14 @@ import structlog
 from livememfs.errors import NotText
 from livememfs.recall.index.record import Record, files_in
 from livememfs.records import keys
+from livememfs.records.agentnames import of_client
 from livememfs.records.memory import Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
 from livememfs.store.base import StoredObject
+from livememfs.text.fields import decode, split
 from livememfs.text.outline import Outline
 
 log = structlog.get_logger("livememfs.recall")
@@ -33,6 +35,8 @@ IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "quest
 """The importance of a note by its category. A memory states its own."""
 OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
 """The same for observations."""
+TOPICS = {"feedback": 0.7, "user": 0.7, "project": 0.6, "reference": 0.5}
+"""The same for the types of topic files in an agent's own memory."""
 _BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
 _LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
 
@@ -44,7 +48,8 @@ def is_indexed(key: str) -> bool:
         return not is_litter(parsed.name)
     if parsed.kind == "session":
         return parsed.name.endswith(f"/{keys.SUMMARY}")
-    return parsed.kind in ("synthesis", "memory", "observation") or (parsed.kind == "bank" and key.endswith(".md"))
+    is_bank = parsed.kind == "bank" and key.endswith(".md")
+    return is_bank or parsed.kind in ("synthesis", "memory", "observation", "agent")
 
 
 def records_of(stored: StoredObject) -> list[Record]:
@@ -60,7 +65,9 @@ def records_of(stored: StoredObject) -> list[Record]:
 def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     """What can be found in an object; `modified` is the time of its version in seconds."""
     parsed = keys.parse(key)
-    of_object = {"ref": key, "key": key, "etag": etag, "space": parsed.space}
+    of_object: dict[str, Any] = {"ref": key, "key": key, "etag": etag, "space": parsed.space}
+    if parsed.kind == "agent":
+        of_object["created"] = modified
     if parsed.kind in _READERS:
         try:
             record = _READERS[parsed.kind](key, parsed, data, of_object)
@@ -157,6 +164,34 @@ def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any]
     )
 
 
+def _topic(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+    """A file of an agent's own memory, with the type that its front matter gives it."""
+    fields, body = split(decode(data, key))
+    known = {name.lower(): value for name, value in _flat(fields).items() if isinstance(value, str) and value.strip()}
+    head = [known[name].strip() for name in ("name", "description") if name in known]
+    whole = "\n".join([*head, body.strip()]).strip()
+    if not whole:
+        return None
+    agent, kind = parsed.name.split("/")[1], known.get("type", "").strip().lower()
+    return Record(
+        **of_object,
+        kind=keys.AGENTS,
+        type=kind,
+        agent=of_client(agent),
+        title=_first_line(head[-1] if head else whole),
+        importance=TOPICS.get(kind, _OTHER_IMPORTANCE),
+        labels=tuple(("file", name) for name in files_in(body)),
+        pieces=(whole,),
+        updated=of_object["created"],
+    )
+
+
+def _flat(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of front matter, those of its `metadata` too."""
+    more = fields.get("metadata")
+    return {**more, **fields} if isinstance(more, dict) else fields
+
+
 def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:
     for tag in note.tags[:LABELS_READ]:
         yield "tag", tag
@@ -209,4 +244,4 @@ def _first_line(text: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
-_READERS: Final = {"note": _note, "memory": _memory, "observation": _observation, "session": _summary}
+_READERS: Final = {"note": _note, "memory": _memory, "observation": _observation, "session": _summary, "agent": _topic}

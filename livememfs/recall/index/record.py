@@ -26,8 +26,8 @@ class Record:
 
     :ref:     what it is called everywhere: the object's key, and `#` with the path of headings for a part of one
     :etag:    the object's version that was read
-    :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, one of keys.COLLECTIONS
-    :type:    the note's category, the memory's or the observation's type
+    :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, `agents`, one of keys.COLLECTIONS
+    :type:    the note's category, the memory's or the observation's type, or that of an agent's own file
     :created: seconds since 1970
     :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`
     :pieces:  texts that are found one by one, the whole first

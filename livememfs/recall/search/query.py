@@ -27,7 +27,7 @@ from livememfs.records.names import check_space_name
 from livememfs.text.times import iso
 
 LISTS = ("type", "agent", "concept", "subject", "file", "tag", "in", "space")
-KINDS = ("bank", "live", "memories", "self", "goals", "observations", "sessions", "all")
+KINDS = ("bank", "live", "memories", "self", "goals", "observations", "sessions", "agents", "all")
 MAX_LIMIT = 100
 MOST_CHARACTERS = 1 << 16
 MOST_WORDS = 64

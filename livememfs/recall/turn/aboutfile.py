@@ -30,7 +30,7 @@ LOOKED_AT = 40
 """Records that are looked at, the newest."""
 LONGEST = 4_096
 MOST_PARTS = 16
-_KINDS = frozenset((keys.OBSERVATIONS, *keys.COLLECTIONS, keys.LIVE, keys.BANK))
+_KINDS = frozenset((keys.OBSERVATIONS, *keys.COLLECTIONS, keys.LIVE, keys.BANK, keys.AGENTS))
 _CHANGES = frozenset(("bugfix", "feature", "refactor", "change", "discovery"))
 _TRAPS = frozenset(("gotcha", "trade-off", "why-decided", "problem-solution"))
 _EVERYWHERE = frozenset((

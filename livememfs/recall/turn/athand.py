@@ -38,7 +38,7 @@ AT_ONCE = 16
 WITHIN = timedelta(days=1), timedelta(days=30)
 """How far back names are listed at first; then, if there were few, further back. A folder may have a million."""
 PAGE = 1_000
-_FOLDERS = (keys.LIVE, *keys.COLLECTIONS, keys.BANK)
+_FOLDERS = (keys.LIVE, *keys.COLLECTIONS, keys.BANK, *(f"{keys.AGENTS}/{agent}" for agent in keys.ADOPTED))
 _SAME_FROM = 5
 """Words that share so many first letters count as one word: decided, decides."""
 
@@ -78,10 +78,10 @@ async def _read_folder(
     replica: Replica, prefix: str, wanted: Sequence[str] | None, now: datetime, into: AtHand
 ) -> bool:
     """Read the newest objects of one folder; whether some were left out."""
-    is_bank = prefix.endswith(f"/{keys.BANK}/")
+    is_timed = not prefix.endswith(f"/{keys.BANK}/") and not keys.is_adopted(prefix)
     known = replica.names.levels.get(prefix)
     at_once = wanted if wanted is not None else [info.key for info in known.objects.values()] if known else None
-    stages = (None,) if is_bank or at_once is not None else (*WITHIN, None)
+    stages = (None,) if not is_timed or at_once is not None else (*WITHIN, None)
     seen: set[str] = set()
     for back in stages:
         listed, more = (at_once, False) if at_once is not None else await _listed(replica, prefix, now, back)
@@ -105,7 +105,7 @@ def _records(objects: Iterable[StoredObject]) -> list[Record]:
 
 async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta | None) -> tuple[list[str], bool]:
     """The keys of one folder, back to some time, and whether there are more. Names begin with their time, except in the
-    bank.
+    bank and those of agents' own files.
     """
     accepted = [op.key for op in replica.journal.ops.all() if op.kind != "delete"]
     after = f"{prefix}{now - back:%Y%m%dT%H%M%S}" if back is not None else ""

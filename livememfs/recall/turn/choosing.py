@@ -37,7 +37,7 @@ IDENTITY = "identity"
 ONE_FACT = 300
 """Characters up to which a section of the bank is compared by its meaning with what others say."""
 _SECTIONS: tuple[tuple[Section, tuple[str, ...]], ...] = (
-    ("relevant", keys.COLLECTIONS), ("bank", (keys.BANK,)), ("live", (keys.LIVE,)),
+    ("relevant", (*keys.COLLECTIONS, keys.AGENTS)), ("bank", (keys.BANK,)), ("live", (keys.LIVE,)),
 )  # fmt: skip
 """Where what fits a message is shown, and the kinds of it."""
 
@@ -175,7 +175,7 @@ class Choosing:
         from livememfs.recall.search.ranking import fitting_best
 
         hits: list[tuple[int, Record, float]] = []
-        memories = dict.fromkeys(keys.COLLECTIONS, most["relevant"])
+        memories = dict.fromkeys((*keys.COLLECTIONS, keys.AGENTS), most["relevant"])
         for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
             if any(kinds.values()):
                 question = self.turn.message, self.question, (self._space,)
@@ -222,6 +222,9 @@ def candidate(record: Record, section: Section, vector: Floats | None, message: 
         text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
         if "\n" in text or len(text) > ONE_FACT:
             vector = None  # a long section may say the same and more: its lines are compared instead
+    elif record.kind == keys.AGENTS:
+        about = ", ".join(filter(None, (record.agent, record.type, record.key.partition(f"/{keys.AGENTS}/")[2])))
+        text = excerpt(text, message, SHOWN_CHARACTERS)
     elif record.kind == keys.OBSERVATIONS:
         about = f"{record.type}, {made}"
     return Candidate(id_of(record), section, text, about, vector)

@@ -257,3 +257,31 @@ def test_no_more_file_names_than_that_are_read() -> None:
 def test_the_same_text_has_the_same_digest_and_others_have_others(one: str, other: str) -> None:
     assert digest(one) == digest(one)
     assert (digest(one) == digest(other)) == (one == other)
+
+
+# --- agents' own files ---------------------------------------------------------------------------------------------
+
+TOPIC = "space/agents/claude-code/feedback_testing.md"
+
+
+@pytest.mark.parametrize("type_", ["type: feedback", "metadata:\n  type: Feedback"])
+def test_a_topic_of_an_agent_is_found_with_its_own_type_and_what_its_front_matter_says(type_: str) -> None:
+    text = f"---\nname: testing\ndescription: No mocks\n{type_}\n---\n\nSee [[db]] and src/a.py.\n"
+    (record,) = records_in(TOPIC, text.encode(), "etag", 77)
+    assert (record.kind, record.type, record.agent, record.title) == ("agents", "feedback", "claude", "No mocks")
+    assert record.text == "testing\nNo mocks\nSee [[db]] and src/a.py."
+    assert (record.created, record.updated, record.labels) == (77, 77, (("file", "src/a.py"),))
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "\udcff", "---\nname: [1]\ntype: {}\n---\n"])
+def test_a_topic_without_words_has_no_record(text: str) -> None:
+    assert records_in(TOPIC, text.encode("utf-8", "surrogateescape"), "etag", 77) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("a.md", True), ("sub/a.md", True), ("MEMORY.md", False), ("sub/MEMORY.md", False),
+                        (".a.md", False), (".git/a.md", False), ("a.md.tmp.1", False), ("a.txt", False)]
+)  # fmt: skip
+def test_of_an_agents_own_files_the_topics_are_indexed_and_the_index_is_not(name: str, found: bool) -> None:
+    assert is_indexed(f"space/agents/claude-code/{name}") is found
+    assert not is_indexed(f"space/agents/somebody/{name}")

@@ -114,3 +114,35 @@ async def test_after_a_run_nothing_that_was_known_is_unknown(tmp_path: Path) -> 
         assert fact in before[question]
         assert fact in after[question]
         assert TITLES["bank"] in after[question]
+
+
+# --- agents' own files ---------------------------------------------------------------------------------------------
+
+
+async def own_file(bucket: Bucket, name: str, text: str) -> None:
+    await bucket.memory.put(f"{keys.agent_prefix(SPACE, 'claude-code')}{name}", text.encode())
+
+
+async def test_a_topic_of_an_agents_own_memory_is_told_and_its_index_is_not(bucket: Bucket) -> None:
+    """To every agent, with its type and its file, once a session."""
+    text = "---\nname: mocks\ndescription: Tests hit a real database\ntype: feedback\n---\n\nNever mock the database.\n"
+    await own_file(bucket, "feedback_mocks.md", text)
+    await own_file(bucket, "MEMORY.md", "- [Mocks](feedback_mocks.md): never mock the database\n")
+    async with prehook(bucket) as here:
+        answer = await ask(here, "shall I mock the database?")
+
+        about = "- claude, feedback, claude-code/feedback_mocks.md: mocks"
+        assert f"{TITLES['relevant']}\n{about}" in answer.block
+        assert answer.block.count("Never mock the database.") == 1
+        assert answer.paths == (f"{SPACE}/agents/claude-code/feedback_mocks.md",)
+        assert (await ask(here, "shall I mock the database?")).block == ""
+
+
+async def test_of_a_long_topic_the_lines_that_fit_are_told(bucket: Bucket) -> None:
+    lines = [f"- Line {number} is about the weather of day {number}." for number in range(200)]
+    lines.insert(150, "- The zebra of the director lives in the garage.")
+    await own_file(bucket, "project_zoo.md", "\n".join(lines))
+    async with prehook(bucket) as here:
+        block = (await ask(here, "where does the zebra live?")).block
+        assert "The zebra of the director lives in the garage." in block
+        assert len(block) < 2 * SHOWN_CHARACTERS
