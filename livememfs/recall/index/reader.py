@@ -17,7 +17,7 @@ from livememfs.errors import NotText
 from livememfs.recall.index.record import Record, files_in
 from livememfs.records import keys
 from livememfs.records.agentnames import of_client
-from livememfs.records.memory import Memory
+from livememfs.records.memory import TOPIC_TYPES, Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.observation import Observation
@@ -35,8 +35,6 @@ IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "quest
 """The importance of a note by its category. A memory states its own."""
 OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
 """The same for observations."""
-TOPICS = {"feedback": 0.7, "user": 0.7, "project": 0.6, "reference": 0.5}
-"""The same for the types of topic files in an agent's own memory."""
 _BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
 _LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
 
@@ -179,7 +177,7 @@ def _topic(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, A
         type=kind,
         agent=of_client(agent),
         title=_first_line(head[-1] if head else whole),
-        importance=TOPICS.get(kind, _OTHER_IMPORTANCE),
+        importance=TOPIC_TYPES.get(kind, _OTHER_IMPORTANCE),
         labels=tuple(("file", name) for name in files_in(body)),
         pieces=(whole,),
         updated=of_object["created"],
