@@ -154,7 +154,7 @@ async def store_text(
     for uid in form.uids(space, token_hex(8), order):
         key = f"{space}/{form.folder}/{sealed.named(uid)}"
         with suppress(PreconditionFailed):
-            await put_new(replica, key, sealed.data)
+            await put_new(replica, key, sealed.data, meta=sealed.meta)
             return key
     raise AlreadyExists(path=key)
 

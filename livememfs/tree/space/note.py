@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from livememfs import errors
 from livememfs.concurrency import aside
 from livememfs.records import names
-from livememfs.records.metadata import META_MODE, META_NAME
+from livememfs.records.metadata import META_MODE, META_NAME, META_TRUST
 from livememfs.records.note import order_of
-from livememfs.records.sealing import Former, Sealed, is_public, redacted_name, says_nothing
+from livememfs.records.sealing import BY_AGENT, Former, Provenance, Sealed, is_public, redacted_name, says_nothing
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
@@ -87,6 +87,7 @@ class NoteFile(ObjectFile):
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
+            origin=self._origin(),
         )
         sealed = await aside(len(raw), seal)
         if self.key is None:
@@ -94,7 +95,8 @@ class NoteFile(ObjectFile):
         elif (name := self.live.form.renewed(self.key.rpartition("/")[2], sealed)) != self.key.rpartition("/")[2]:
             self._move(body, self.live.prefix + name)
         with pending_attrs(self) as attrs:
-            info = await self.store(body, sealed.data, self.meta(attrs))
+            kept = {name: value for name, value in self.meta(attrs).items() if name != META_TRUST}
+            info = await self.store(body, sealed.data, {**kept, **sealed.meta})
         body.saved, body.info = changes, info
         self._report_private(sealed.replaced)
         if body is not self.body or raw != sealed.data:
@@ -133,7 +135,11 @@ class NoteFile(ObjectFile):
             stored = await self.context.replica.read(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return None  # without it the new version is sealed by itself
-        return Former(self.key.rpartition("/")[2], stored.data)
+        return Former(self.key.rpartition("/")[2], stored.data, stored.info.meta or {})
+
+    def _origin(self) -> Provenance:
+        """How the bytes came that are sealed now."""
+        return BY_AGENT
 
     def _free_key(self, sealed: Sealed) -> str:
         """A canonical key that is free, as far as is known. A file with a canonical name keeps that name."""
