@@ -17,7 +17,7 @@ from functools import lru_cache
 from livememfs.errors import NotText, TooLarge
 from livememfs.records import keys, memory, note
 from livememfs.records.metadata import META_NAME
-from livememfs.records.trust import FIELD, USUAL, Trust, stamp, trust_of, trust_written, with_trust
+from livememfs.records.trust import USUAL, Trust, stamp, trust_of, trust_written, with_trust
 from livememfs.text import fields
 from livememfs.text.frontmatter import FrontMatterError
 from livememfs.text.privacy import redaction as privacy
@@ -204,13 +204,13 @@ class MemoryForm(Form):
         previous = None
         if former is not None:
             previous = memory.Memory.parse(former.data, path=path, collection=self.folder, name=former.name)
-        old = _said_by(previous) if previous is not None else {}
+        old = previous.said_of_trust if previous is not None else {}
         if previous is not None:  # its class is no claim of the new text, which may have no front matter
             previous = replace(previous, extra=with_trust(previous.extra, USUAL))
         completed = memory.complete(
             data, path=path, written_name=written_name, collection=self.folder, space=space, now=now, previous=previous
         )
-        trust = origin.judged(_said_by(completed), former, old)
+        trust = origin.judged(completed.said_of_trust, former, old)
         author = {} if "agent" in completed.extra else {"agent": agent}
         completed = replace(completed, extra={**author, **with_trust(completed.extra, trust)})
         data, meta = memory.sealed(completed, path), stamp(trust, completed.source)
@@ -227,11 +227,6 @@ class MemoryForm(Form):
         if parsed is None or wanted is None:
             return name
         return str(replace(parsed, expires_at=wanted.expires_at))
-
-
-def _said_by(of: memory.Memory) -> dict[str, object]:
-    """The fields of a memory that concern its class."""
-    return {FIELD: of.extra.get(FIELD), "source": of.source}
 
 
 def _rendered(completed: note.Note, path: str) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
+from livememfs.records import keys
 from livememfs.records.metadata import META_TRUST
 
 FIELD = "trust"
@@ -54,6 +55,8 @@ USUAL = Trust.AGENT
 """Of notes, memories and bank files that say nothing of it: older ones, and those that other programs put there."""
 DERIVED = Trust.TOOL
 """Of observations and summaries that say nothing of it: they are made of what tools gave out."""
+BY_KIND = {keys.OBSERVATIONS: DERIVED, keys.SESSIONS: DERIVED}
+"""The usual class by the folder of a record, where it is another than USUAL."""
 _SOURCES = {
     "web": Trust.WEB, "http": Trust.WEB, "https": Trust.WEB, "url": Trust.WEB, "mail": Trust.WEB, "mailto": Trust.WEB,
     "email": Trust.WEB, "tool": Trust.TOOL, "import": Trust.IMPORTED, "imported": Trust.IMPORTED,
