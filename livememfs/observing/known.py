@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from livememfs.cache.inbox import Queued
 from livememfs.errors import NotText, ObjectMissing
 from livememfs.observing.builtin import NAME as BUILTIN
-from livememfs.observing.origin import trust_of_events
 from livememfs.observing.prompt import Known
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation, observation_id
+from livememfs.records.origin import trust_of_events
 from livememfs.records.session import Meter, Session, Summary, last_prompts, with_prompts
-from livememfs.records.trust import DERIVED, FIELD, Trust, least, trust_of
+from livememfs.records.trust import FIELD, Trust, least
 from livememfs.text.foreign import read_object
 
 if TYPE_CHECKING:
@@ -89,26 +89,15 @@ async def known_of(
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     observations = await observations_of(replica, place.space, wanted)
-    observations = [each for each in observations if trust_of_observation(each) > Trust.WEB]
-    trust, summary = least(map(trust_of_observation, observations)), ""
+    observations = [each for each in observations if each.trust > Trust.WEB]
+    trust, summary = least(each.trust for each in observations), ""
     if with_summary and (data := await data_of(replica, place.key(keys.SUMMARY))):
-        was = trust_of_summary(data)
-        if was > Trust.WEB:
-            summary, trust = data.decode("utf-8", "replace").partition("\n---\n")[2].strip(), min(trust, was)
+        with suppress(NotText):
+            was = Summary.parse(data, path=keys.SUMMARY).whose
+            if was > Trust.WEB:
+                summary, trust = data.decode().partition("\n---\n")[2].strip(), min(trust, was)
     titles = [observation.title for observation in observations]
     return Known(session.project, prompts, observations[-REMINDED:], titles, summary, trust)
-
-
-def trust_of_observation(observation: Observation) -> Trust:
-    """Whose words an observation has."""
-    return trust_of(None, observation.extra, DERIVED)
-
-
-def trust_of_summary(data: bytes) -> Trust:
-    """Whose words the summary in an object has."""
-    with suppress(NotText):
-        return trust_of(None, {FIELD: Summary.parse(data, path=keys.SUMMARY).trust}, DERIVED)
-    return Trust.WEB
 
 
 async def observations_of(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:

@@ -25,11 +25,11 @@ from livememfs.observing import builtin as observe_builtin
 from livememfs.observing.ask import WRONG, ObserverRequest, ObserveSettings
 from livememfs.observing.due import Due
 from livememfs.observing.known import Batch, SessionPlace, came_of, data_of, known_of, recorded, session_of
-from livememfs.observing.origin import trust_of_event
 from livememfs.observing.prompt import SHOWN_CHARACTERS, Known
 from livememfs.observing.reply import ObserverReply
 from livememfs.records import keys
 from livememfs.records.event import OBSERVED_KINDS, Event
+from livememfs.records.origin import trust_of_event
 from livememfs.records.session import Meter, Session, last_prompts
 from livememfs.records.trust import Trust
 from livememfs.text.foreign import Unreadable

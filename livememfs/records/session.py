@@ -17,6 +17,7 @@ from operator import add
 from typing import Any, Literal
 
 from livememfs.records.event import Event
+from livememfs.records.trust import DERIVED, FIELD, Trust, trust_of
 from livememfs.text import frontmatter
 from livememfs.text.fields import decode, read_text, split
 from livememfs.text.foreign import Unreadable, count, moment, read_object, text
@@ -179,6 +180,11 @@ class Summary:
     project: str = ""
     model: str = ""
     trust: str = ""
+
+    @property
+    def whose(self) -> Trust:
+        """The class, that of tool output where it does not say."""
+        return trust_of(None, {FIELD: self.trust}, DERIVED)
 
     def render(self) -> bytes:
         """The object: front matter, and a heading for each field that is not empty."""

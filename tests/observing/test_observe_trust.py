@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from observe_world import World, with_model, without_model
 
-from livememfs.observing.origin import trust_of_event
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation
+from livememfs.records.origin import trust_of_event
 from livememfs.records.trust import Trust
 from livememfs.testing.clock import START
 

@@ -65,6 +65,12 @@ class Record:
         return labelled or BY_KIND.get(self.kind, USUAL)
 
     @property
+    def marks(self) -> str:
+        """What stands behind its type where it is told: ` (from tool output)`; empty from an agent's words on."""
+        mark = self.trust.mark
+        return f" ({mark})" if mark else ""
+
+    @property
     def memory_id(self) -> str:
         """What other memories of the space call it; empty for what is no memory."""
         if self.kind not in COLLECTIONS:
