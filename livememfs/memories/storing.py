@@ -16,13 +16,26 @@ from secrets import token_hex
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import aside, for_each
-from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import (
+    AlreadyExists,
+    BadRequest,
+    NotFound,
+    NotText,
+    ObjectMissing,
+    PreconditionFailed,
+    TooLarge,
+)
 from livememfs.records import keys
 from livememfs.records.memory import Memory, sealed
+from livememfs.records.metadata import META_TRUST
 from livememfs.records.sealing import Form, MemoryForm, says_nothing
+from livememfs.records.trust import Trust, check_raise, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
 from livememfs.store.base import ObjectInfo
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, split
+from livememfs.text.frontmatter import FrontMatterError
 from livememfs.text.privacy.redaction import told
 
 
@@ -157,6 +170,39 @@ async def store_text(
             await put_new(replica, key, sealed.data, meta=sealed.meta)
             return key
     raise AlreadyExists(path=key)
+
+
+async def trust_of_object(replica: Replica, key: str) -> Trust:
+    """The class of a note or a memory. ObjectMissing, NotText."""
+    stored = await replica.read(key)
+    return trust_of(stored.info.meta, split(decode(stored.data, key))[0])
+
+
+async def vouch(replica: Replica, clock: Clock, info: ObjectInfo, trust: Trust, *, by: str) -> None:
+    """Give a note or a memory another class, which is accepted when this returns. The former version of a memory is
+    kept in its history.
+
+    :by: the agent behind the process that asks; empty or a person's name where there is none
+
+    Raises NotPermitted for an agent that would raise it, ObjectMissing, NotText, TooLarge, NoSpace.
+    """
+    stored = await replica.read(info.key)
+    fields, body = split(decode(stored.data, info.key))
+    was = trust_of(stored.info.meta, fields)
+    check_raise(info.key, was, trust, by)
+    if trust is was:
+        return
+    try:
+        data = frontmatter.join(vouched(fields, trust), body).encode()
+    except FrontMatterError as error:
+        raise TooLarge(path=info.key, detail=f"its front matter: {error}") from error
+    parsed = keys.parse(info.key)
+    if parsed.kind == "memory":
+        collection, _, name = parsed.name.partition("/")
+        kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
+        replica.save(kept, stored.data, meta=stored.info.meta or {}, base=None)
+    meta = {**(stored.info.meta or {}), META_TRUST: trust.word}
+    replica.save(info.key, data, meta=meta, base=stored.info, by_caller=False)
 
 
 async def the_one(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> ObjectInfo:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
+from livememfs.errors import NotPermitted
 from livememfs.records import keys
+from livememfs.records.agentnames import AGENTS
 from livememfs.records.metadata import META_TRUST
 
 FIELD = "trust"
@@ -97,6 +99,20 @@ def trust_written(origin: Trust, fields: Mapping[str, Any], was: Trust | None, o
 def least(classes: Iterable[Trust], usual: Trust = Trust.USER) -> Trust:
     """The class of what is made of several records: that of the least of them; `usual` when there is none."""
     return min(classes, default=usual)
+
+
+def check_raise(path: str, was: Trust, trust: Trust, by: str) -> None:
+    """NotPermitted when an agent would raise a class: it may do what a planted text asks for. `by`: who asks."""
+    if trust > was and by in AGENTS:
+        what = f"{by} is an agent, and only a person raises the trust of a record, in a terminal of their own"
+        raise NotPermitted(what, path=path)
+
+
+def vouched(fields: Mapping[str, Any], trust: Trust) -> dict[str, Any]:
+    """Fields of front matter to which somebody gave this class: it is always named, so that the content changes and
+    every host hears of it.
+    """
+    return {**fields, FIELD: trust.word}
 
 
 def stamp(trust: Trust, source: object = None) -> dict[str, str]:

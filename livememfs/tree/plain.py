@@ -22,6 +22,7 @@ from livememfs.tree import renaming
 from livememfs.tree.context import Context
 from livememfs.tree.marker import keep_directory, marker_of
 from livememfs.tree.node import (
+    NOBODY,
     AttrChange,
     Attrs,
     Caller,
@@ -344,7 +345,7 @@ class PlainDirectory(Directory):
         self.touch()
         target.touch()
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:

@@ -119,9 +119,9 @@ class ContextPages:
         sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
-        texts = [await self._texts(space, chosen) for chosen in (who, wishes)]
+        identity, wanted = await self._texts(space, who), await self._texts(space, wishes)
         summary = await self._last_summary(space, sessions)
-        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), *texts, summary, observations)
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), identity, wanted, summary, observations)
         return await self._told(space, self._pages[space])
 
     async def _told(self, space: str, known: _Known) -> str:
