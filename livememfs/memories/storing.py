@@ -6,9 +6,9 @@ a file is stored as a memory or a note. Refuses to decide which memories are ali
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
@@ -29,7 +29,7 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory, sealed
 from livememfs.records.metadata import META_TRUST
 from livememfs.records.sealing import Form, MemoryForm, says_nothing
-from livememfs.records.trust import Trust, check_raise, trust_of, vouched
+from livememfs.records.trust import Trust, check_raise, kept_stamp, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
 from livememfs.store.base import ObjectInfo
@@ -41,12 +41,13 @@ from livememfs.text.privacy.redaction import told
 
 @dataclass(frozen=True)
 class Old:
-    """A former version of a memory: its memory's id, its key, and since when it is kept."""
+    """A former version of a memory: its memory's id, its key, since when it is kept, and its class of trust."""
 
     id: str
     key: str
     moment: datetime
     memory: Memory
+    stamp: Mapping[str, str] = field(default_factory=dict)
 
 
 async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
@@ -56,10 +57,11 @@ async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
     """
     parsed = keys.parse(info.key)
     collection, _, name = parsed.name.partition("/")
-    data = (await replica.read(info.key)).data
-    memory = Memory.parse(data, path=info.key, collection=collection, name=name)
+    stored = await replica.read(info.key)
+    memory = Memory.parse(stored.data, path=info.key, collection=collection, name=name)
     kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
-    replica.save(kept, sealed(replace(memory, forgotten=True), info.key), meta={}, base=None)
+    data = sealed(replace(memory, forgotten=True), info.key)
+    replica.save(kept, data, meta=kept_stamp(stored.info.meta), base=None)
     replica.remove(info.key, base=info)
     return kept
 
@@ -83,11 +85,11 @@ async def versions(replica: Replica, space: str, collection: str, memory_id: str
         of, _, name = info.key.removeprefix(keys.memory_history_prefix(space, collection)).rpartition("/")
         try:
             moment = datetime.fromisoformat(name.removesuffix(".md")[:15]).replace(tzinfo=UTC)
-            data = (await replica.read(info.key)).data
-            memory = Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md")
+            stored = await replica.read(info.key)
+            memory = Memory.parse(stored.data, path=info.key, collection=collection, name=f"{of}.md")
         except (ValueError, ObjectMissing, NotText):
             continue  # a damaged one must not hide the others
-        former.append(Old(of, info.key, moment, memory))
+        former.append(Old(of, info.key, moment, memory, kept_stamp(stored.info.meta)))
     return sorted(former, key=lambda old: old.key, reverse=True)
 
 
@@ -104,7 +106,7 @@ async def restore(replica: Replica, clock: Clock, space: str, collection: str, m
     key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
     if replica.names.now(key) is not None:
         raise AlreadyExists(path=key)
-    replica.save(key, memory.render(), meta={}, base=None)
+    replica.save(key, memory.render(), meta=kept[0].stamp, base=None)
     replica.remove(kept[0].key, base=None)
     return key
 
@@ -200,7 +202,7 @@ async def vouch(replica: Replica, clock: Clock, info: ObjectInfo, trust: Trust, 
     if parsed.kind == "memory":
         collection, _, name = parsed.name.partition("/")
         kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
-        replica.save(kept, stored.data, meta=stored.info.meta or {}, base=None)
+        replica.save(kept, stored.data, meta=kept_stamp(stored.info.meta), base=None)
     meta = {**(stored.info.meta or {}), META_TRUST: trust.word}
     replica.save(info.key, data, meta=meta, base=stored.info, by_caller=False)
 

@@ -120,6 +120,11 @@ def stamp(trust: Trust, source: object = None) -> dict[str, str]:
     return {META_TRUST: trust.word} if trust is not min(USUAL, of_source(source)) else {}
 
 
+def kept_stamp(meta: Mapping[str, str] | None) -> dict[str, str]:
+    """What a copy of an object under another name keeps of its metadata: whose words it has."""
+    return {name: value for name, value in (meta or {}).items() if name == META_TRUST}
+
+
 def with_trust(fields: Mapping[str, Any], trust: Trust) -> dict[str, Any]:
     """Fields of front matter that say this class, and no other."""
     others = {name: value for name, value in fields.items() if name != FIELD}

@@ -99,6 +99,22 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         return BankPlan(changes, unchanged, self._text, coverage, *remarks, trust=self._trust)
 
 
+def word_for_word(plan: BankPlan, inputs: BankInputs) -> BankPlan:
+    """A plan that no model made: each file has the class of the least of the notes that are in it."""
+    fates = plan.coverage.fates.items()
+    used = {
+        change.name: [inputs.notes[number - 1] for number, fate in fates if change.name in fate.used_in]
+        for change in plan.changes
+    }
+    was = {name: file.trust for name, file in inputs.bank.items()}
+    changes = [
+        replace(change, trust=least((USUAL, was.get(change.name, USUAL), *(live.trust for live in used[change.name]))))
+        for change in plan.changes
+    ]
+    trust = least((USUAL, inputs.synthesis_trust, *(live.trust for live in inputs.notes)))
+    return replace(plan, changes=tuple(changes), trust=trust)
+
+
 SHARED = 0.6
 """The share of a new line's words from which on it counts as taken from a line of another file."""
 

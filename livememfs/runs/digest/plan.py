@@ -120,8 +120,10 @@ def make_plan(
     if faults:
         raise ReplyRefused(listed(faults))
     sources = sources_of(inputs, (known.content for known in inputs.known))
-    trust = least(live.trust for live in inputs.notes)
-    judged = [replace(_judged(fact, sources, inputs.known), trust=trust) for fact in facts]
+    judged = [_judged(fact, sources, inputs.known) for fact in facts]
+    # A model has seen all of the notes, whichever it names.
+    seen = [inputs.notes if not verbatim else [inputs.notes[n - 1] for n in fact.sources] for fact in facts]
+    judged = [replace(fact, trust=least(live.trust for live in of)) for fact, of in zip(judged, seen, strict=True)]
     invented = [fault for number, fact in enumerate(judged, 1) for fault in _invented(number, fact)]
     if invented and not lenient:
         raise ReplyRefused(listed(invented))
