@@ -6,6 +6,8 @@ import pytest
 from hosts import Host, World
 
 from livememfs import errors
+from livememfs.memories import storing as memories
+from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
 from livememfs.text.fields import decode, split
 from livememfs.tree.node import UNLISTED, Caller
@@ -26,7 +28,12 @@ async def give(host: Host, path: str, trust: str, pid: int = PERSON) -> None:
 
 
 async def in_the_bucket(world: World, folder: str) -> Trust:
-    (key,) = [key for key in await world.bucket(f"alpha/{folder}/") if key.endswith(".md") and ".history" not in key]
+    names = await world.bucket(f"alpha/{folder}/")
+    (name,) = [name for name in names if name.endswith(".md") and ".history" not in name]
+    return await stored_as(world, f"alpha/{folder}/{name}")
+
+
+async def stored_as(world: World, key: str) -> Trust:
     stored = await world.memory.get(key)
     return trust_of(stored.info.meta, split(decode(stored.data, key))[0])
 
@@ -93,16 +100,17 @@ async def test_the_version_before_is_kept_in_the_history(world: World, here: Hos
     await give(here, "alpha/memories/one", "user")
 
     (kept,) = await world.bucket("alpha/memories/.history/")
-    stored = await world.memory.get(kept)
-    assert trust_of(stored.info.meta, split(decode(stored.data, kept))[0]) is Trust.WEB
+    assert await stored_as(world, f"alpha/memories/.history/{kept}") is Trust.WEB
 
 
 async def test_a_memory_that_was_forgotten_comes_back_with_its_class(world: World, here: Host) -> None:
     await here.write("alpha/memories/one", FROM_THE_WEB)
     await give(here, "alpha/memories/one", "user")
-    name = next(name for name in await here.names("alpha/memories") if name.endswith(".md"))
-    await here.unlink(f"alpha/memories/{name}")
-    await here.rename(f"alpha/memories/.history/forgotten/{name}", f"alpha/memories/{name}")
+    world.clock.advance(1)
+    await here.unlink("alpha/memories/one")
+    (old,) = await memories.forgotten(here.replica, "alpha", keys.MEMORIES)
+    await memories.restore(here.replica, world.clock, "alpha", keys.MEMORIES, old.id)
+    await here.sent()
 
     assert await in_the_bucket(world, "memories") is Trust.USER
 
