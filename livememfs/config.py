@@ -137,7 +137,9 @@ class Settings(BaseModel):
     recall_recent_hours: float = Field(
         6.0, ge=0, le=1e6, description="hours for which a new memory is told for any message"
     )
-    recall_important: float = Field(0.8, ge=0, le=1, description="weight from which a memory is told for any message")
+    recall_important: float = Field(
+        0.8, ge=0, le=1, description="importance from which a memory is told for any message"
+    )
     recall_channel_scope: bool = Field(False, description="tell new memories only in the channel that they come from")
     recall_pinned: int = Field(10, ge=0, description="most memories of each kind told for any message")
     recall_relevant: int = Field(20, ge=0, description="most memories considered for a message")

@@ -22,7 +22,7 @@ LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 hypothesis.settings.register_profile(
     "livememfs",
     deadline=None,
-    max_examples=60 if LONG else 20,
+    max_examples=60 if LONG else 12,
     database=None,
     print_blob=True,
     derandomize=True,

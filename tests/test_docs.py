@@ -14,6 +14,7 @@ import typer.main
 
 from livememfs.cli.main import app, main
 from livememfs.config import Settings
+from livememfs.importing.sources import SOURCES
 from livememfs.records import keys
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +26,7 @@ BUCKET = (ROOT / "docs" / "bucket.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-DOCUMENTS = sorted([*(ROOT / name for name in TOP), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*(ROOT / name for name in TOP), *(ROOT / "docs").rglob("*.md")])
 
 
 def requirement_names() -> list[str]:
@@ -151,6 +152,18 @@ def test_files_and_folders_that_are_named_exist(document: str) -> None:
 
     assert len(named) > 10
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_every_source_of_an_import_has_a_page_that_says_what_comes_what_does_not_and_how_to_go_back() -> None:
+    pages = {page.stem: page.read_text() for page in (ROOT / "docs" / "migrate").glob("*.md")}
+    rows = re.findall(r"^\| \[`([\w-]+)`\]\(migrate/\1\.md\) \|", (ROOT / "docs" / "migrate.md").read_text(), re.M)
+
+    assert pages.keys() == set(rows) == SOURCES.keys()
+    for name, page in pages.items():
+        assert f"livememfs import project {name} " in page
+        assert [
+            part for part in ("What comes.", "What does not.", "How to go back.") if f"**{part}**" not in page
+        ] == []
 
 
 def test_the_architecture_has_every_part_of_the_package() -> None:

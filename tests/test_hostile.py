@@ -36,7 +36,7 @@ GOOD, SPACE = "good", "hostile"
 BODIES, KEYS = 300, 200
 LOOKS = 5.0
 """Seconds of virtual time between two looks at the bucket: these looks are most of the work here."""
-SHARE = 1 if LONG else 40
+SHARE = 1 if LONG else 80
 """One in so many is tried."""
 AT_ONCE = 25
 """Bodies of one place that stand beside each other, where a place has room for more than one."""

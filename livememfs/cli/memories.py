@@ -21,7 +21,7 @@ from livememfs.clock import SystemClock
 from livememfs.config import user_name
 from livememfs.errors import UsageError
 from livememfs.memories import storing as memories
-from livememfs.records.memory import TYPES, Memory, read_field
+from livememfs.records.memory import KNOWN_TYPES, Memory, read_field
 from livememfs.records.trust import Trust
 from livememfs.text import frontmatter
 from livememfs.text.times import iso
@@ -173,7 +173,7 @@ def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> Non
     would stay for ever. UsageError.
     """
     wanted = {
-        "type": (kind, f"one of {', '.join(TYPES)}"),
+        "type": (kind, f"one of {', '.join(KNOWN_TYPES)}"),
         "ttl": (ttl, "a number and a unit, like 90m, 1h, 7d or 2w"),
     }
     for name, (given, what) in wanted.items():

@@ -19,7 +19,9 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, UsageError
+from livememfs.importing.importer import IMPORT_ID
 from livememfs.importing.item import KINDS
+from livememfs.importing.sessions import IMPORT_FROM
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -110,14 +112,24 @@ def _basic_memory(space: str, objects: Mapping[str, bytes]) -> tuple[dict[str, b
         fields = {
             "title": titles[memory_id],
             "type": memory.type,
-            "permalink": memory_id.lower().replace("_", "-"),
+            "permalink": _permalink(memory_id, memory),
             "tags": list(memory.subjects),
             "created": iso(memory.created_at),
         }
-        links = [f"- {relation} [[{titles[to]}]]" for relation, to in memory.links if to in titles]
+        links = [
+            f"- {relation} [[{titles[to]}]]"
+            for relation, to in memory.links
+            if to in titles and (relation != "related_to" or f"[[{titles[to]}]]" not in memory.content)
+        ]
         text = "\n".join([memory.content.strip(), *(["", "## Relations", "", *links] if links else [])]) + "\n"
         files[f"{memory_id}.md"] = frontmatter.join(fields, text).encode()
     return files, tuple(sorted(objects.keys() - memories.keys() - {keys.META}))
+
+
+def _permalink(memory_id: str, memory: Memory) -> str:
+    """The one it came with, by which other notes and links of that program name it."""
+    came = str(memory.extra.get(IMPORT_ID, "")) if memory.extra.get(IMPORT_FROM) == "basic-memory" else ""
+    return came if came and "#" not in came else memory_id.lower().replace("_", "-")
 
 
 def _title(memory: Memory) -> str:

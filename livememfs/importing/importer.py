@@ -29,11 +29,12 @@ from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.memory import MAX_LINKS, Memory
 from livememfs.records.sealing import Former, MemoryForm, Provenance, Sealed, says_nothing
-from livememfs.records.trust import Trust, stamp
+from livememfs.records.trust import Trust, kept_stamp, stamp, trust_of
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, put_version, unheard
 from livememfs.store.base import ObjectInfo
 from livememfs.text import frontmatter
+from livememfs.text.fields import split
 from livememfs.text.privacy import redaction as privacy
 from livememfs.text.size import tokens
 from livememfs.text.times import iso
@@ -183,7 +184,7 @@ class Importer:
                 self._space, keys.MEMORIES, id_of(former.name), item.changed or item.made or item.seen
             )
             with suppress(PreconditionFailed):
-                await put_new(self._replica, kept, former.data, meta=former.meta)
+                await put_new(self._replica, kept, former.data, meta=kept_stamp(former.meta))
             await put_version(self._replica, info.key, sealed.data, info.etag, sealed.meta)
         return "changed"
 
@@ -219,6 +220,7 @@ class Importer:
             "source": self._source.name,
             "created_at": iso(item.made or item.seen, exact=True),
             "updated_at": iso(item.changed or item.made or item.seen, exact=True),
+            "expires_at": iso(item.ends, exact=True) if item.ends is not None else "",
             "links": dict(links),
             IMPORT_ID: _short(item.id),
             IMPORT_FROM: self._source.name,
@@ -257,9 +259,15 @@ class Importer:
             self._tokens += tokens(data.decode(errors="replace"))
             if not self._dry_run:
                 with suppress(PreconditionFailed):
-                    await put_new(self._replica, key, data, meta=stamp(Trust.IMPORTED) if kind in STAMPED else None)
+                    await put_new(self._replica, key, data, meta=_stamp(data) if kind in STAMPED else None)
             return "new"
         return "known" if there == data else "kept here"
+
+
+def _stamp(data: bytes) -> dict[str, str]:
+    """The class of an object that keeps its name: imported, or lower if its front matter says so."""
+    said = trust_of(None, split(data.decode(errors="replace"))[0])
+    return stamp(min(Trust.IMPORTED, said))
 
 
 def _once(read: Iterable[Brought]) -> list[Brought]:
@@ -277,8 +285,9 @@ def _short(item_id: str) -> str:
 def _of(item: SourceItem) -> str:
     """What tells two states of an item apart, as the source has it. The time of its file is no part of it."""
     return digest(
-        item.text, item.type, item.author, *item.subjects, *map(str, item.links), *_times(item.made, item.changed)
-    )
+        item.text, item.type, item.author, *item.subjects, *map(str, item.links), *_times(item.made, item.changed),
+        *_times(*[item.ends] if item.ends is not None else []),
+    )  # fmt: skip
 
 
 def _body(memory: Memory) -> str:

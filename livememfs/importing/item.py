@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from livememfs.observing.capture import Said
-from livememfs.records.memory import TYPES
+from livememfs.records.memory import KNOWN_TYPES
 from livememfs.text.fields import read_list
 from livememfs.text.times import parse_iso
 
@@ -31,6 +31,7 @@ class SourceItem:
     :place:    where it is: the file, and the line or the number where one file has many
     :kind:     a type of memory; anything else becomes `fact`
     :made:     when it was written, as far as the tool knows; `seen`: otherwise the time of its file
+    :ends:     when it stops being true, if the tool says so
     :links:    pairs of a relation and the id of another item; those of no item are left out (the text names them)
     """
 
@@ -41,6 +42,7 @@ class SourceItem:
     kind: str = "fact"
     made: datetime | None = None
     changed: datetime | None = None
+    ends: datetime | None = None
     author: str = ""
     subjects: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
@@ -48,7 +50,7 @@ class SourceItem:
     @property
     def type(self) -> str:
         """The type of memory."""
-        return self.kind if self.kind in TYPES else "fact"
+        return self.kind if self.kind in KNOWN_TYPES else "fact"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, read_field
+from livememfs.records.memory import KNOWN_TYPES, MAX_LINKS, RELATIONS, Memory, read_field
 from livememfs.text.times import iso
 
 SETTABLE = ("type", "importance", "expires_at", "subjects", "links", *RELATIONS)
@@ -77,7 +77,7 @@ def _last_part(path: str) -> str:
 
 def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[str, Any]:
     if text is None:
-        usual: dict[str, Any] = {"importance": TYPES[memory.type], "expires_at": None, "subjects": ()}
+        usual: dict[str, Any] = {"importance": KNOWN_TYPES[memory.type], "expires_at": None, "subjects": ()}
         if name not in usual:
             raise ValueError("a memory has a type")
         return {name: usual[name]}
@@ -88,7 +88,7 @@ def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[s
 
 
 _EXPECTED = {
-    "type": f"one of {', '.join(TYPES)}",
+    "type": f"one of {', '.join(KNOWN_TYPES)}",
     "importance": "a number from 0 to 1",
     "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or empty for no end",
     "subjects": "words with commas between them",

@@ -25,7 +25,10 @@ TYPES: Mapping[str, float] = {
     "identity": 1.0, "goal": 0.9, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6, "event": 0.4,
     "observation": 0.3,
 }  # fmt: skip
-"""The eight types, with the importance of a memory that does not state its own."""
+"""The eight types that are offered, with the importance of a memory that does not state its own."""
+TOPIC_TYPES: Mapping[str, float] = {"user": 0.7, "feedback": 0.7, "project": 0.6, "reference": 0.5}
+"""Types of the files in which Claude Code remembers. They are kept where they are given, and never asked for."""
+KNOWN_TYPES: Mapping[str, float] = {**TYPES, **TOPIC_TYPES}
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     keys.MEMORIES: (),
     keys.SELF: ("context", "capability", "limitation", "preference", "relation"),
@@ -62,7 +65,7 @@ class Memory:
     """One memory.
 
     :collection: `memories`, `self` or `goals`
-    :type:       one of TYPES
+    :type:       one of KNOWN_TYPES
     :category:   one of the collection's CATEGORIES; empty in `memories`
     :content:    the body, unchanged
     :importance: 0 to 1, without the effect of age (see `effective`)
@@ -98,7 +101,7 @@ class Memory:
         known, _ = _read(metadata, collection, None)
         named = keys.MemoryName.parse(name) if name else None
         made = known.get("created_at") or (named.timestamp if named else _EPOCH)
-        kind = known.get("type") or (named.type if named and named.type in TYPES else USUAL_TYPE[collection])
+        kind = known.get("type") or (named.type if named and named.type in KNOWN_TYPES else USUAL_TYPE[collection])
         return _made(collection, kind, made, known, body, metadata)
 
     def render(self, *, whole: bool = False) -> bytes:
@@ -217,7 +220,7 @@ def expiry(ttl: str, now: datetime) -> datetime | None:
 def _made(
     collection: str, kind: str, made: datetime, known: Mapping[str, Any], body: str, metadata: Mapping[str, Any]
 ) -> Memory:
-    usual = {"importance": TYPES[kind], "updated_at": made}
+    usual = {"importance": KNOWN_TYPES[kind], "updated_at": made}
     given = {name: value for name, value in known.items() if name not in ("type", "created_at")}
     extra = {name: value for name, value in metadata.items() if name not in (*_FIELDS, "ttl")}
     fields: dict[str, Any] = {**usual, **given, "extra": extra}
@@ -228,7 +231,7 @@ def _read(
     metadata: Mapping[str, Any], collection: str, now: datetime | None
 ) -> tuple[dict[str, Any], dict[str, object]]:
     """The fields that can be used, and the given values that cannot. A `ttl` counts from `now`."""
-    known: dict[str, Any] = {}
+    known = _topic_type(metadata)
     refused: dict[str, object] = {}
     for name in (*_FIELDS, "ttl"):
         if name not in metadata:
@@ -242,6 +245,13 @@ def _read(
     return known, refused
 
 
+def _topic_type(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The type where Claude Code writes it, under `metadata`. A `type` of the front matter itself goes before it."""
+    beside = metadata.get("metadata")
+    given = beside.get("type") if isinstance(beside, Mapping) else None
+    return {"type": given} if isinstance(given, str) and given in KNOWN_TYPES else {}
+
+
 def read_field(name: str, given: Any, collection: str, now: datetime | None) -> dict[str, Any]:
     """One field, or `ttl`, as Memory has it. ValueError, TypeError or OverflowError for a value that cannot be used."""
     if name == "ttl":
@@ -250,7 +260,7 @@ def read_field(name: str, given: Any, collection: str, now: datetime | None) -> 
         return {"expires_at": None}
     text = read_text(given)
     if name == "type":
-        return {name: _one_of(text, TYPES)}
+        return {name: _one_of(text, KNOWN_TYPES)}
     if name == "category":
         return {name: _one_of(text, CATEGORIES[collection])}
     if name == "importance":

@@ -48,7 +48,8 @@ def read_json(data: bytes, *, most: int = RECORD_BYTES, deepest: int = DEEPEST) 
     except RecursionError:
         raise Unreadable(f"it is nested over {deepest} deep") from None
     except json.JSONDecodeError as error:
-        raise Unreadable(f"it is not JSON at offset {error.pos}") from None
+        line = f", line {error.lineno}" if error.lineno > 1 else ""
+        raise Unreadable(f"it is not JSON at offset {error.pos}{line}") from None
     if text.count("[") + text.count("{") > deepest:
         _check_depth(value, deepest)
     return value

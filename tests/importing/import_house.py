@@ -68,13 +68,18 @@ class House:
 
     async def memories(self) -> dict[str, Memory]:
         """By their text's first word."""
-        read = await self.bucket()
-        parsed = [
-            Memory.parse(data, path=name, collection="memories", name=name.rpartition("/")[2])
-            for name, data in read.items()
-            if name.startswith("memories/2")
-        ]
-        return {memory.content.split()[0]: memory for memory in parsed}
+        return {memory.content.split()[0]: memory for memory in (await self.stored()).values()}
+
+    async def stored(self, space: str = "alpha") -> dict[str, Memory]:
+        """The memories by their ids."""
+        read = await self.bucket(space)
+        names = [name for name in read if name.startswith("memories/2")]
+        return {
+            name.removeprefix("memories/").removesuffix(".md"): Memory.parse(
+                read[name], path=name, collection="memories", name=name.rpartition("/")[2]
+            )
+            for name in names
+        }
 
 
 def counts(done: Imported) -> tuple[int, ...]:

@@ -123,6 +123,43 @@ def test_basic_memory_relations_find_their_target_by_title(write: Write) -> None
     assert "- uses [[Nothing]]" in found["main/api"].text
 
 
+@pytest.mark.parametrize(
+    ("line", "links"),
+    [
+        ("- part of [[Auth]]", [("part_of", "main/auth/auth-design")]),
+        ("- 'replaces' [[auth/auth-design]]", [("updates", "main/auth/auth-design")]),
+        ("Read [[Auth|this]] first.", [("related_to", "main/auth/auth-design")]),
+        ("- part_of [[Auth]]\n\nRead [[Auth]].", [("part_of", "main/auth/auth-design")]),
+        ("See [it](auth/Auth%20design.md).", [("related_to", "main/auth/auth-design")]),
+        ("- part_of [[memory://main/auth/auth-design]]", [("part_of", "main/auth/auth-design")]),
+        ("Write `[[auth/Auth design]]` or `[[Auth]]`, or:\n\n```\n- part_of [[Auth]]\n```\n", []),
+        ("- part_of \\[[Auth]]", []),
+        ("- see [[API]]", []),
+    ],
+)
+def test_a_link_of_basic_memory_means_what_it_means_there(write: Write, line: str, links: list[object]) -> None:
+    write("auth/Auth design.md", "---\ntitle: Auth\npermalink: main/auth/auth-design\n---\nJWT\n")
+    folder = write("api.md", f"---\ntitle: API\npermalink: main/api\n---\n{line}\n")
+
+    assert list(items("basic-memory", folder)["main/api"].links) == links
+
+
+def test_of_several_notes_of_basic_memory_with_one_title_the_nearest_is_meant(write: Write) -> None:
+    for folder in ("a", "b", "c"):
+        write(
+            f"{folder}/notes/plan.md", f"---\ntitle: Plan\npermalink: main/{folder}/plan\n---\nThe plan of {folder}.\n"
+        )
+    top = write("b/log/day.md", "---\ntitle: Day\npermalink: main/b/day\n---\n- part_of [[Plan]]\n")
+
+    assert items("basic-memory", top)["main/b/day"].links == (("part_of", "main/b/plan"),)
+
+
+def test_a_memory_of_mem0_that_ends_after_the_last_day_there_is_has_no_end(write: Write) -> None:
+    folder = write("a.json", '[{"id": "m1", "memory": "Tea", "expiration_date": "9999-12-31"}]')
+
+    assert items("mem0", folder / "a.json")["m1"].ends is None
+
+
 def test_the_files_of_a_memory_bank_have_their_kind(write: Write) -> None:
     write("decisionLog.md", "We chose S3.")
     folder = write("techContext.md", "Python 3.11.")

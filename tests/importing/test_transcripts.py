@@ -93,11 +93,36 @@ async def test_the_words_are_where_a_search_looks(house: House) -> None:
 
 
 async def test_the_memories_of_a_project_come_with_its_sessions(house: House) -> None:
+    """With their types; the index that the agent keeps of them is none of them."""
     done = await house.bring("claude-code", DATA / "claude-code")
 
-    assert counts(done) == (2, 0, 0, 0)
-    memory = (await house.memories())["The"]
-    assert (memory.content.strip(), memory.extra["agent"]) == ("The marmot service was called vole before.", "claude")
+    assert (counts(done), done.faults) == ((5, 0, 0, 0), ())
+    memories = {memory.type: memory for memory in (await house.stored()).values()}
+    assert sorted(memories) == ["feedback", "project", "reference", "user"]
+    asked = memories["feedback"]
+    assert asked.content.split("\n\n")[:3] == [
+        "# run-tests-first",
+        "Ana wants the tests run before each commit",
+        "Run the tests before each commit.",
+    ]
+    assert asked.extra["agent"] == "claude"
+    [linked] = [each for each, memory in (await house.stored()).items() if memory == memories["project"]]
+    assert asked.links == (("related_to", linked),)
+
+
+@pytest.mark.parametrize("path", ["", "projects", "projects/shop", "projects/shop/memory"])
+async def test_a_line_of_the_index_that_says_something_itself_is_named(house: House, path: str) -> None:
+    folder = house.folder / "projects" / "shop" / "memory"
+    folder.mkdir(parents=True)
+    index = folder / "MEMORY.md"
+    index.write_text("# Index\n\n- [Tea](tea.md): what Ana drinks\nWe chose Garage.\n")
+    (folder / "tea.md").write_text("---\nname: tea\ntype: user\n---\nAna drinks tea.\n")
+
+    done = await house.bring("claude-code", house.folder / path)
+
+    assert [fault.place for fault in done.faults] == [f"{index}:4"]
+    assert [memory.extra["import_id"] for memory in (await house.stored()).values()] == ["shop/tea.md"]
+    assert [memory.type for memory in (await house.stored()).values()] == ["user"]
 
 
 @pytest.mark.parametrize("source", ["claude-code", "codex"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -62,6 +63,7 @@ async def test_every_tool_over_standard_input_in_the_order_of_a_spaces_life(buck
         await everything(client)
 
 
+@pytest.mark.skipif(not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="test_tools_contract asks every tool over HTTP")
 async def test_every_tool_over_http_in_the_order_of_a_spaces_life(bucket: Bucket, tmp_path: Path) -> None:
     env = environment(tmp_path / "home", bucket)
     made = livememfs("token create me --permissions admin --json", env=env)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benchlib.servers import s3_server
 from cloud import Bucket
-from machine import LONG, SPACE, Mount, sh
+from machine import LIMIT, LONG, SPACE, Mount, sh
 from posix_matrix import ANNA, BERT, SHARED, cases, users
 
 EACH = {"folder": 11, "moto": 97} | ({"seaweedfs": 97} if LONG else {})
@@ -31,7 +31,8 @@ def room() -> Iterator[Path]:
 @pytest.fixture
 def shared(room: Path) -> Iterator[Mount]:
     """A mount that lets others in, of a folder, with one space."""
-    mount = Mount(room / "mnt", room / "home", {"LIVEMEMFS_STORE": str(room / "store")}, "--allow-other")
+    store = {"LIVEMEMFS_STORE": str(room / "store")}
+    mount = Mount(room / "mnt", room / "home", store, "--allow-other", limit=2_400 if LONG else LIMIT)
     yield from _with_space(mount)
 
 
@@ -191,6 +192,7 @@ def test_times_are_those_of_a_local_disk(shared: Mount, room: Path) -> None:
     assert (path.stat().st_atime_ns, path.stat().st_mtime_ns) == (1_000, path.stat().st_ctime_ns)
 
 
+@pytest.mark.timeout(2_400 if LONG else 300)
 def test_rsync_carries_everything_in_and_out(shared: Mount, room: Path) -> None:
     source, there, back = room / "source", shared / SPACE / "tree", room / "back"
     source.mkdir()
@@ -200,7 +202,7 @@ def test_rsync_carries_everything_in_and_out(shared: Mount, room: Path) -> None:
             os.utime(path, ns=(number * 10**15, number * 10**14 + 123_456_789), follow_symlinks=False)
             if case.kind == "file":
                 os.setxattr(path, "user.colour", b"blue")
-    sh(f"rsync -aHAX {source}/ {there}/ && rsync -aHAX {there}/ {back}/", cwd=room, timeout=300)
+    sh(f"rsync -aHAX {source}/ {there}/ && rsync -aHAX {there}/ {back}/", cwd=room, timeout=2_300 if LONG else 300)
 
     for copy in (there, back):
         assert sh(f"rsync -aHAXni --delete {source}/ {copy}/", cwd=room).stdout == ""

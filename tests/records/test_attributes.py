@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from livememfs.records import keys
 from livememfs.records.attributes import SETTABLE, changed, shown, with_links
-from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, complete
+from livememfs.records.memory import KNOWN_TYPES, MAX_LINKS, RELATIONS, Memory, complete
 
 NOW = datetime(2026, 2, 20, 14, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -18,7 +19,7 @@ names = st.text("ab0_", min_size=1, max_size=9)
 memories = st.builds(
     Memory,
     collection=st.just(keys.MEMORIES),
-    type=st.sampled_from(sorted(TYPES)),
+    type=st.sampled_from(sorted(KNOWN_TYPES)),
     content=st.text(max_size=20),
     importance=st.integers(0, 100).map(lambda share: share / 100),
     created_at=st.just(NOW),
@@ -60,6 +61,11 @@ def test_links_are_no_news_and_fields_are() -> None:
     assert changed(FACT, "updates", "other", LATER).updated_at == NOW
     assert changed(FACT, "importance", "0.7", LATER).updated_at == LATER
     assert changed(FACT, "links", "Updates ../x/other.md", LATER).links == (("updates", "other"),)
+
+
+def test_without_an_importance_of_its_own_a_memory_has_that_of_its_type() -> None:
+    for kind, usual in KNOWN_TYPES.items():
+        assert changed(replace(FACT, type=kind, importance=0.1), "importance", None, LATER).importance == usual
 
 
 def test_a_memory_has_no_more_links_than_so_many() -> None:

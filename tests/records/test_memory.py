@@ -16,8 +16,10 @@ from livememfs.records.memory import (
     CATEGORIES,
     FRESH,
     HALF_LIFE,
+    KNOWN_TYPES,
     MAX_MEMORY_BYTES,
     RELATIONS,
+    TOPIC_TYPES,
     TYPES,
     Memory,
     canonical_name,
@@ -45,7 +47,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 memories = st.builds(
     Memory,
     collection=st.just(keys.MEMORIES),
-    type=st.sampled_from(sorted(TYPES)),
+    type=st.sampled_from(sorted(KNOWN_TYPES)),
     content=st.text(st.characters(codec="utf-8"), max_size=40),
     importance=st.floats(0, 1).map(lambda value: round(value, 4)),
     created_at=moments,
@@ -92,6 +94,19 @@ def test_the_type_is_the_names_first_word_or_a_fact(name: str, kind: str) -> Non
 
     assert (memory.type, memory.importance, memory.content) == (kind, TYPES[kind], "David is my brother\n")
     assert (memory.created_at, memory.updated_at, memory.space_id) == (NOW, NOW, "s")
+
+
+@pytest.mark.parametrize("kind", TOPIC_TYPES)
+@pytest.mark.parametrize("form", ["type: {}", "metadata:\n  node_type: memory\n  type: {}"])
+def test_a_file_that_an_agent_remembers_in_keeps_its_type(kind: str, form: str) -> None:
+    memory = written(f"---\nname: tests\n{form.format(kind)}\n---\nRun the tests first.\n")
+
+    read = Memory.parse(memory.render(), path="p", collection=keys.MEMORIES)
+    assert (read.type, read.importance, read.extra["name"]) == (kind, TOPIC_TYPES[kind], "tests")
+
+
+def test_a_name_gives_no_type_that_only_other_programs_have() -> None:
+    assert written("How to start.", "user-guide.md").type == "fact"
 
 
 @pytest.mark.parametrize(

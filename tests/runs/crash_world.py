@@ -5,6 +5,7 @@ The model is a real HTTP endpoint that always gives the same reply.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,8 @@ from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
-WAYS = ["before", "after", "lost"]
+WAYS = ["before", "lost", *(["after"] if os.environ.get("LIVEMEMFS_TEST_LONG") else [])]
+"""Who dies after a request has done what who dies before the next one has, but for what he wrote down in between."""
 
 
 class Died(BaseException):

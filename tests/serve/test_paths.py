@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import string
 from typing import Any
 
@@ -22,6 +23,7 @@ from livememfs.serve.tools import TOOLS
 from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
 
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 CANARY = "canary-7f3a"
 """Stands in everything that is outside."""
 OUTSIDE = "beta"
@@ -108,7 +110,7 @@ def test_no_text_leads_outside(tool: McpTool, tmp_path_factory: pytest.TempPathF
                 assert CANARY not in answer.replace(nasty, "")
             assert await outside(app) == before
 
-    @settings(max_examples=4, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20 if LONG else 2, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(NASTY, st.integers(0, texts - 1)), min_size=12, max_size=12))
     def run(arguments: list[tuple[str, int]]) -> None:
         trio.run(attempts, arguments)

@@ -66,23 +66,23 @@ async def test_a_subject_is_found_however_it_is_written(here: Host) -> None:
     await refused(errors.NotFound, here.node(f"{BY}/subject/nobody"))
 
 
-async def test_weight_is_what_it_is_now_with_age_and_use(world: World, here: Host) -> None:
+async def test_a_memory_is_as_important_as_it_was_written_whatever_its_age_and_use(world: World, here: Host) -> None:
     high = await remember(here, "high", importance=0.9)
     ageing = await remember(here, "ageing", importance=0.8)
-    used = await remember(here, "used", importance=0.8)
+    used = await remember(here, "used", importance=0.79)
     who = await remember(here, "identity-who")
     low = await remember(here, "low", importance=0.3)
 
     assert await here.names(f"{BY}/importance") == ["high", "low", "medium"]
-    assert await shown(here, f"{BY}/importance/high") == {high, ageing, used, who}
+    assert await shown(here, f"{BY}/importance/high") == {high, ageing, who}
     assert await shown(here, f"{BY}/importance/low") == {low}
 
     world.clock.advance(days=75)
     uses = SimpleNamespace(of=lambda space, name: (31, None) if name == used else (0, None))
     here.context = replace(here.context, uses=uses)
     here.root = Root(here.context)
-    assert await shown(here, f"{BY}/importance/high") == {used, who}, "who somebody is does not age"
-    assert await shown(here, f"{BY}/importance/medium") == {high, ageing}
+    assert await shown(here, f"{BY}/importance/high") == {high, ageing, who}
+    assert await shown(here, f"{BY}/importance/medium") == {used}
     await refused(errors.NotFound, here.node(f"{BY}/importance/highest"))
 
 
@@ -180,6 +180,13 @@ async def test_views_are_of_one_folder_each(here: Host) -> None:
 
     assert await here.names("alpha/goals/.by/type") == ["goal"]
     assert await here.names("alpha/self/.by/type") == []
+
+
+async def test_a_file_of_claude_codes_memory_is_among_those_of_its_type(here: Host) -> None:
+    await here.write("alpha/memories/tests.md", "---\nname: tests\nmetadata:\n  type: feedback\n---\nTest first.\n")
+
+    assert await here.names(f"{BY}/type") == ["feedback"]
+    assert len(await here.names(f"{BY}/type/feedback")) == 1
 
 
 async def test_nobody_changes_a_view(here: Host) -> None:

@@ -46,7 +46,7 @@ def _conversations(place: str, load: Callable[[], bytes]) -> Iterator[Read]:
     try:
         value = read_json(load(), most=MOST)
     except Unreadable as error:
-        yield SourceFault(place, f"it is no JSON: {error}")
+        yield SourceFault(place, str(error))
         return
     if not isinstance(value, list):
         yield SourceFault(place, "it has no list of conversations")

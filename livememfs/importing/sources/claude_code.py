@@ -1,7 +1,8 @@
 """Claude Code (read in 2.1.197): the transcripts below its configuration folder, and the memory that it writes beside.
 
 Owns the form of `projects/<project>/<session>.jsonl`, of the transcripts of subagents, and which entries are no words
-of a user: what the program puts in, and the summary of a compaction. Any thread.
+of a user: what the program puts in, and the summary of a compaction. Of `memory/` beside them: that its files have a
+name, by which others link to them, and a type, and that `MEMORY.md` only lists them. Any thread.
 """
 
 from __future__ import annotations
@@ -12,31 +13,61 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from livememfs.importing.item import Read, SourceItem, SourceSession, SourceTalk, moment
+from livememfs.importing.item import Read, SourceFault, SourceItem, SourceSession, SourceTalk, moment, parts
 from livememfs.importing.sources import markdown
-from livememfs.importing.sources.transcript import Turns, named, text_of, texts, together
+from livememfs.importing.sources.transcript import Turns, named, part, text_of, texts, together
 
 AGENT = "claude"
+INDEX = "MEMORY.md"
 _INTERRUPTED = "[Request interrupted by user"
 
 
 def read(path: Path) -> Iterator[Read]:
-    """The sessions and memories below the configuration folder, a project's folder in it, or in one transcript."""
+    """The sessions and memories below the configuration folder, a project's folder in it, or its folder of memories; or
+    what is in one transcript.
+    """
     top = path / "projects" if (path / "projects").is_dir() else path
     transcripts = [path] if path.is_file() else sorted(top.rglob("*.jsonl"))
     for session, files in _sessions(transcripts).items():
         yield SourceSession(session, str(files[0]), partial(_told, session, files))
-    for folder in sorted(top.rglob("memory")) if top.is_dir() else ():
+    folders = [top] if (top / INDEX).is_file() else sorted(top.rglob("memory"))
+    for folder in folders:
         if folder.is_dir():
-            for each in markdown.read(folder):
-                yield _below(folder, each) if isinstance(each, SourceItem) else each
+            yield from _memories(folder)
 
 
-def _below(folder: Path, item: SourceItem) -> SourceItem:
-    """The memory of one project: the same name may be in another one."""
-    project = folder.parent.name
-    links = tuple((relation, f"{project}/{to}") for relation, to in item.links)
-    return replace(item, id=f"{project}/{item.id}", links=links, author=item.author or AGENT)
+def _memories(folder: Path) -> Iterator[Read]:
+    """The memories of one project. Those of another may have the same names."""
+    project, items, ids = folder.parent.name, list[tuple[SourceItem, str]](), dict[str, str]()
+    for file in markdown.files(folder):
+        found = markdown.text_of(file)
+        if isinstance(found, SourceFault):
+            yield found
+        elif file.name == INDEX:
+            yield from _not_listed(file)
+        elif found[1].strip():
+            item = _topic(markdown.name_of(file, folder), file, *found)
+            ids[str(found[0].get("name") or file.stem)] = item.id
+            items.append((item, found[1]))
+    for item, body in items:
+        named_ = [ids[to] for to in markdown.wiki_names(body) if to in ids]
+        linked = dict.fromkeys(to for to in (*(to for _, to in item.links), *named_) if to != item.id)
+        links = tuple(("related_to", f"{project}/{to}") for to in linked)
+        yield from parts(replace(item, id=f"{project}/{item.id}", links=links, author=item.author or AGENT))
+
+
+def _topic(name: str, file: Path, fields: dict[str, Any], body: str) -> SourceItem:
+    """A memory. Newer versions write its type under `metadata`; its description is what it says in one line."""
+    description = named(fields, "description").strip()
+    text = body if description in body else f"{description}\n\n{body.lstrip()}"
+    return markdown.item_of(name, file, {**fields, **part(fields, "metadata")}, text)
+
+
+def _not_listed(file: Path) -> Iterator[SourceFault]:
+    """The lines of the index that say something themselves. It is no memory: an agent reads it before all others."""
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#") and "](" not in line and not markdown.wiki_names(line):
+            yield SourceFault(f"{file}:{number}", "it is a line of an index, which does not come, and names no file")
 
 
 def _sessions(files: list[Path]) -> dict[str, list[Path]]:

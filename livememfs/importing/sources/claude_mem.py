@@ -1,24 +1,22 @@
 """claude-mem (read in 13.25): its database of sessions, prompts, observations and summaries.
 
-Owns the names of its tables and columns; what a version does not have counts as empty. Reads a copy: to open a database
-that is in use writes files beside it. Any thread.
+Owns the names of its tables and columns; what a version does not have counts as empty. Any thread.
 """
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from livememfs.importing.item import Read, SourceFault, SourceObject, SourceSession, SourceTalk, moment
+from livememfs.importing.sources.database import Row, copied, rows
 from livememfs.importing.sources.transcript import Turns, named, together
 from livememfs.records import keys
 from livememfs.records.observation import Observation, observation_id, read_list_of, type_of
@@ -27,54 +25,42 @@ from livememfs.text.foreign import Unreadable, read_json
 from livememfs.text.frontmatter import FrontMatterError
 
 DATABASE = "claude-mem.db"
-Row = dict[str, Any]
 
 
 def read(path: Path) -> Iterator[Read]:
     """What is in the database, or in that of the folder of claude-mem."""
     file = path / DATABASE if path.is_dir() else path
     try:
-        with TemporaryDirectory() as folder:
-            for ending in ("", "-wal"):
-                if (beside := Path(f"{file}{ending}")).exists():
-                    shutil.copyfile(beside, Path(folder, f"{DATABASE}{ending}"))
-            with closing(sqlite3.connect(Path(folder, DATABASE))) as database:
-                yield from _all(str(file), database)
+        with copied(file) as database:
+            yield from _all(str(file), database)
     except (OSError, sqlite3.Error) as error:
         yield SourceFault(str(file), str(error))
 
 
 def _all(place: str, database: sqlite3.Connection) -> Iterator[Read]:
-    sessions = _rows(database, "sdk_sessions")
-    own = {each.get("memory_session_id"): named(each, "content_session_id") for each in sessions}
+    sessions = rows(database, "sdk_sessions", "id")
+    own = {each.get("memory_session_id"): each for each in sessions}
     asked: dict[str, list[Row]] = defaultdict(list)
-    for each in _rows(database, "user_prompts"):
+    for each in rows(database, "user_prompts", "id"):
         asked[named(each, "content_session_id")].append(each)
     summed: dict[str, list[Row]] = defaultdict(list)
-    for each in _rows(database, "session_summaries"):
-        summed[own.get(each.get("memory_session_id"), "")].append(each)
+    for each in rows(database, "session_summaries", "id"):
+        summed[named(own.get(each.get("memory_session_id"), {}), "content_session_id")].append(each)
     for each in sessions:
         if session := named(each, "content_session_id"):
             tell = partial(_told, each, asked[session], summed[session])
             yield SourceSession(session, f"{place}: session {each.get('id')}", tell)
-    for each in _rows(database, "observations"):
+    for each in rows(database, "observations", "id"):
         which = f"{place}: observation {each.get('id')}"
         try:
-            observed = _observation(each, own.get(each.get("memory_session_id"), ""))
+            observed = _observation(each, own.get(each.get("memory_session_id"), {}))
             yield SourceObject(f"{keys.OBSERVATIONS}/{observed.name}", observed.render(), which)
         except (FrontMatterError, ValueError) as error:
             yield SourceFault(which, str(error))
 
 
-def _rows(database: sqlite3.Connection, table: str) -> list[Row]:
-    """The rows of a table, in the order in which they were written. sqlite3.Error without the table."""
-    found = database.execute(f"SELECT * FROM {table} ORDER BY id")  # one of the names above
-    columns = [column[0] for column in found.description]
-    return [dict(zip(columns, row, strict=True)) for row in found]
-
-
 def _told(session: Row, prompts: list[Row], summaries: list[Row]) -> SourceTalk:
-    turns = Turns(named(session, "content_session_id"), named(session, "platform_source") or "claude")
+    turns = Turns(named(session, "content_session_id"), _agent(session))
     for each in prompts:
         turns.at(_at(each), named(session, "project"))
         turns.prompt(f"prompt-{each.get('prompt_number')}", named(each, "prompt_text"))
@@ -82,7 +68,13 @@ def _told(session: Row, prompts: list[Row], summaries: list[Row]) -> SourceTalk:
     return replace(together([turns]), summary={name: "\n\n".join(each) for name, each in parts.items() if each})
 
 
-def _observation(each: Row, session: str) -> Observation:
+def _agent(session: Row) -> str:
+    return named(session, "platform_source") or "claude"
+
+
+def _observation(each: Row, of: Row) -> Observation:
+    """`of`: the row of its session."""
+    session = named(of, "content_session_id")
     at = _at(each) or datetime.fromtimestamp(0, UTC)
     title, narrative = named(each, "title"), named(each, "narrative") or named(each, "text")
     tokens = each.get("discovery_tokens")
@@ -96,7 +88,7 @@ def _observation(each: Row, session: str) -> Observation:
         narrative=narrative,
         **{name: _list(each.get(name)) for name in ("facts", "concepts", "files_read", "files_modified")},
         project=named(each, "project"),
-        agent="claude",
+        agent=_agent(of),
         discovery_tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0,
         model=named(each, "generated_by_model"),
         extra={"import_from": "claude-mem"},

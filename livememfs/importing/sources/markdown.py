@@ -83,14 +83,19 @@ def item_of(name: str, file: Path, fields: Mapping[str, Any], body: str) -> Sour
         changed=moment(first(known, "updated_at", "updated", "modified", "last_modified")),
         author=str(first(known, "author", "agent") or ""),
         subjects=words(first(known, "tags", "subjects", "keywords")),
-        links=tuple(("related_to", to) for to in _links(name, body)),
+        links=tuple(("related_to", to) for to in links_in(name, body)),
     )
 
 
-def _links(name: str, body: str) -> list[str]:
+def wiki_names(text: str) -> list[str]:
+    """What stands in `[[...]]`, as it stands there."""
+    return [name.strip() for name in _WIKI.findall(text)]
+
+
+def links_in(name: str, body: str) -> list[str]:
     """The names of the files that a text links to."""
     here = posixpath.dirname(name)
     found = [posixpath.normpath(posixpath.join(here, unquote(to))) for to in _LINK.findall(body) if "://" not in to]
-    for to in _WIKI.findall(body):
-        found += [posixpath.join(here, f"{to.strip()}.md"), f"{to.strip()}.md"]
+    for to in wiki_names(body):
+        found += [posixpath.join(here, f"{to}.md"), f"{to}.md"]
     return [to for to in dict.fromkeys(found) if to != name]

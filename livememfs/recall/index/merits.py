@@ -7,7 +7,6 @@ what a memory says. Callers serialise changes; any thread may ask.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -60,7 +59,7 @@ class UnaskedMemories:
     """Which memories come with any message (spacebot-memory-v2 2.3).
 
     :now:     seconds since 1970
-    :least:   a memory that weighs at least so much now matters
+    :least:   a memory of at least this importance matters; its weight, which age lowers, decides the order alone
     :since:   a memory created from this second on is new
     :channel: only new memories of this channel; empty: of any
     :most:    how many of each of the three
@@ -154,14 +153,9 @@ class Merits:
         fitting &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
         identity = np.flatnonzero(fitting & rows["identity"])
         matters = fitting & ~rows["identity"]
-        likely = (rows["updated"] >= wanted.now - _lasts(wanted.least)) & (
-            rows["importance"] >= wanted.least - ROUNDING
-        )
-        heavy = np.flatnonzero(matters & (likely | (rows["uses"] > 0)))
-        importance, updated, uses, last = (rows[name][heavy] for name in ("importance", "updated", "uses", "used"))
+        important = np.flatnonzero(matters & (rows["importance"] >= wanted.least - ROUNDING))
+        importance, updated, uses, last = (rows[name][important] for name in ("importance", "updated", "uses", "used"))
         weights = weigh(importance, updated, uses, last, wanted.now)
-        important = heavy[weights >= wanted.least - ROUNDING]
-        weights = weights[weights >= wanted.least - ROUNDING]
         new = fitting & (rows["created"] >= wanted.since)
         if wanted.channel:
             new &= rows["channel"] == self._codes.get(wanted.channel, -1)
@@ -182,11 +176,6 @@ def weigh(
     kept = 0.5 + 0.5 * np.power(0.5, np.maximum(age / HALF_LIFE.total_seconds(), 0.0))
     weights: NDArray[np.float64] = np.minimum(1.0, importance * kept * (1 + USE_WEIGHT * np.log2(1 + uses)))
     return weights
-
-
-def _lasts(least: float) -> float:
-    """Seconds after which not even the most important memory that nobody uses weighs so much."""
-    return FRESH.total_seconds() + HALF_LIFE.total_seconds() * math.log2(1 / max(2 * least - 1, 1e-9))
 
 
 def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArray[Any]) -> tuple[int, ...]:

@@ -279,9 +279,9 @@ def foremost(db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mappi
     weight = f"least(1, r.importance * (0.5 + 0.5 * power(0.5::float8, {age})))"
     values = (wanted.now, FRESH.total_seconds(), HALF_LIFE.total_seconds())
     important = db.execute(
-        f"SELECT * FROM (SELECT r.id, {weight} AS weight, r.updated {here} AND r.type <> %s AND r.importance >= %s) w"
-        " WHERE weight >= %s ORDER BY weight DESC, updated DESC, id DESC LIMIT %s",
-        (*values, names, IDENTITY, wanted.least - ROUNDING, wanted.least - ROUNDING, wanted.most),
+        f"SELECT r.id, {weight} AS weight, r.updated {here} AND r.type <> %s AND r.importance >= %s"
+        " ORDER BY weight DESC, r.updated DESC, r.id DESC LIMIT %s",
+        (*values, names, IDENTITY, wanted.least - ROUNDING, wanted.most),
     ).fetchall()
     weighed = {number: (float(at), updated) for number, at, updated in important}
     weighed |= _used(db, names, wanted, uses)
@@ -296,15 +296,14 @@ def _used(
     keys = {f"{space}/{folder}/{name}": use for (space, name), use in uses.items() for folder in COLLECTIONS}
     rows = db.execute(
         "SELECT id, key, importance, updated FROM record r WHERE r.space = ANY(%s) AND r.type <> %s AND"
-        " split_part(substr(key, 1, length(key) - 3), %s, 1) = ANY(%s)",
-        (list(spaces), IDENTITY, UNTIL, [clean(key) for key in keys]),
+        " r.importance >= %s AND split_part(substr(key, 1, length(key) - 3), %s, 1) = ANY(%s)",
+        (list(spaces), IDENTITY, wanted.least - ROUNDING, UNTIL, [clean(key) for key in keys]),
     ).fetchall()
     weighed: dict[int, tuple[float, int]] = {}
     for number, key, importance, updated in rows:
         use = keys[key.removesuffix(".md").partition(UNTIL)[0]]
         weight = weigh(np.array(importance), np.array(updated), np.array(use.times), np.array(use.last), wanted.now)
-        if weight >= wanted.least - ROUNDING:
-            weighed[number] = float(weight), updated
+        weighed[number] = float(weight), updated
     return weighed
 
 

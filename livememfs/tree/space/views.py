@@ -1,4 +1,4 @@
-"""`.by/` and `.recent/` of a folder of memories: the same memories by type, by subject, by weight and by age, as links.
+"""`.by/` and `.recent/` of a folder of memories: the same memories by type, subject, importance and age, as links.
 
 Owns which memory is in which directory. That is decided anew at each look, by the clock and by the memories' fields.
 Nothing here is kept in the bucket. Refuses every change (EROFS). Trio thread only.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.memories.storing import id_of
-from livememfs.records.memory import TYPES, Memory, expiry
+from livememfs.records.memory import KNOWN_TYPES, Memory, expiry
 from livememfs.tree.computed import ComputedLink, ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.space.shelf import Contents, subject_name, subject_names
@@ -26,7 +26,7 @@ BY = ".by"
 RECENT = ".recent"
 USUAL_RECENT = "6h"
 BANDS = {"high": 0.8, "medium": 0.5, "low": 0.0}
-"""The folders of `.by/importance/`, each with the lowest score of a memory in it."""
+"""The folders of `.by/importance/`, each with the lowest importance of a memory in it."""
 SUFFIX = ".md"
 WHY = "livememfs computes it from what the memories say"
 
@@ -115,7 +115,7 @@ class Types(_Groups):
         return [kind for kind, members in types.items() if self.left(members)]
 
     def group(self, name: str) -> Chosen:
-        if name not in TYPES:
+        if name not in KNOWN_TYPES:
             raise errors.NotFound(path=self.path_of(name))
         return Chosen(self, name, lambda all_: all_.types.get(name, ()), lambda _, memory: memory.type == name)
 
@@ -145,7 +145,7 @@ class Subjects(_Groups):
 
 
 class ByImportance(_Groups):
-    """`.by/importance/`: by the score that a memory has now, with its age and its use."""
+    """`.by/importance/`: by the importance that a memory was given, which neither its age nor its use changes."""
 
     __slots__ = ()
 
@@ -155,17 +155,16 @@ class ByImportance(_Groups):
     def group(self, name: str) -> Chosen:
         if name not in BANDS:
             raise errors.NotFound(path=self.path_of(name))
-        score = self.collection.shelf.score
-        return Chosen(self, name, _all_names, lambda stored, memory: band(score(stored, memory)) == name)
+        return Chosen(self, name, _all_names, lambda _, memory: band(memory.importance) == name)
 
 
 def _all_names(contents: Contents) -> Iterable[str]:
     return contents.names
 
 
-def band(score: float) -> str:
-    """The folder of BANDS for this score."""
-    return next(name for name, least in BANDS.items() if score >= least)
+def band(importance: float) -> str:
+    """The folder of BANDS for this importance."""
+    return next(name for name, least in BANDS.items() if importance >= least)
 
 
 class Recent(_Groups):

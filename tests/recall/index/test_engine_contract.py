@@ -127,7 +127,7 @@ def test_the_foremost_memories_are_those_that_their_weights_say_after_any_change
         records = [list(map(index.records(ids).__getitem__, ids)) for ids in found]
         weights = {name: weight_of(one, uses) for name, one in there.items()}
         identity = [one for one in there.values() if one.type == "identity"]
-        matters = [one for one in there.values() if one.type != "identity" and weights[one.title] >= 0.8 - 1e-6]
+        matters = [one for one in there.values() if one.type != "identity" and one.importance >= 0.8 - 1e-6]
         recent = [one for one in there.values() if one.created >= NOW - 3_600]
         assert [one.importance for one in records[0]] == sorted((one.importance for one in identity), reverse=True)[:7]
         assert [weights[one.title] for one in records[1]] == pytest.approx(
@@ -160,10 +160,11 @@ def test_no_note_and_no_other_space_comes_without_being_asked_for(index: Engine)
 
 def test_a_memory_that_ends_is_known_by_its_id_to_who_tells_of_its_use(index: Engine) -> None:
     name = "20260101T000000_fact_0000000a"
-    index.apply([], [read(memory(f"{name}_until_20270101T000000", importance=0.79, updated=NOW))])
-    assert foremost(index)[1] == []
+    ends = f"{name}_until_20270101T000000"
+    index.apply([], [read(memory(ends, importance=0.8, updated=NOW)), read(memory("a", importance=0.9, updated=NOW))])
+    assert foremost(index)[1] == ["a", ends]
     index.used({("space", name): Use(40, NOW), ("space", "nobody"): Use(1, NOW)})
-    assert foremost(index)[1] == [f"{name}_until_20270101T000000"]
+    assert foremost(index)[1] == [ends, "a"]
 
 
 def test_the_vector_of_a_record_is_that_of_its_text_and_of_length_one(index: Engine) -> None:

@@ -186,16 +186,16 @@ async def test_what_matters_comes_whatever_is_asked(
         assert await here.told("hello") == ["never deploy on a Friday"] * pinned
 
 
-async def test_what_mattered_weighs_less_with_the_months_and_who_somebody_is_does_not(
-    bucket: Bucket, hook: Open
-) -> None:
+async def test_what_matters_is_told_whatever_its_age_behind_what_is_younger(bucket: Bucket, hook: Open) -> None:
+    """Age lowers the weight, which decides the order alone: a decision matters until somebody makes another one."""
     await bucket.remember("never deploy on a Friday", importance=0.85)
     await bucket.remember("I am a helper", type="identity")
-    bucket.clock.advance(days=29)
+    bucket.clock.advance(days=200)
+    await bucket.remember("each merge has a review", importance=0.8)
+    bucket.clock.advance(hours=7)
     async with hook() as here:
-        assert await here.told("hello") == ["I am a helper", "never deploy on a Friday"]
-        bucket.clock.advance(days=200)
-        assert await here.told("hello", "another") == ["I am a helper"]
+        expected = ["I am a helper", "each merge has a review", "never deploy on a Friday"]
+        assert await here.told("hello") == expected
 
 
 async def test_what_is_new_comes_for_six_hours(bucket: Bucket, hook: Open) -> None:
