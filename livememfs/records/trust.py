@@ -73,13 +73,15 @@ def of_source(source: object) -> Trust:
 
 
 def trust_of(meta: Mapping[str, str] | None, fields: Mapping[str, Any], usual: Trust = USUAL) -> Trust:
-    """The class of a stored record, by the metadata of its object and its front matter.
+    """The class of a stored record, by the metadata of its object and its front matter; `usual` if neither says it.
 
-    `source` counts only without a stamp: who stamped the object has looked at it, and a person may have vouched for it.
+    Without a stamp it is at most USUAL. `source` counts only then: who stamped the object has looked at it, and a
+    person may have vouched for it.
     """
-    stamp = Trust.named((meta or {}).get(META_TRUST))
-    claimed = Trust.named(fields.get(FIELD)) or Trust.USER
-    return min(stamp, claimed) if stamp is not None else min(usual, claimed, of_source(fields.get("source")))
+    stamp, claimed = Trust.named((meta or {}).get(META_TRUST)), Trust.named(fields.get(FIELD))
+    if stamp is not None:
+        return min(stamp, claimed or stamp)
+    return min(USUAL, claimed or usual, of_source(fields.get("source")))
 
 
 def trust_written(origin: Trust, fields: Mapping[str, Any], was: Trust | None, old_source: object = None) -> Trust:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observe_world import World, with_model, without_model
+from observe_world import SPACE, World, with_model, without_model
 
+from livememfs.cache.inbox import Queued
+from livememfs.observing.known import IMPORTED, Batch, SessionPlace, came_of
+from livememfs.observing.prompt import Known
+from livememfs.observing.reply import Draft, ObserverReply
+from livememfs.recall.index.reader import records_in
+from livememfs.recall.turn.context import ContextPages
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation
 from livememfs.records.origin import trust_of_event
+from livememfs.records.session import Meter, Session
 from livememfs.records.trust import Trust
 from livememfs.testing.clock import START
 
@@ -129,3 +136,26 @@ async def test_without_a_model_each_observation_has_the_class_of_its_own_events(
     said = {each.extra["trust"] for each in observations if "Postgres" in each.title}
     assert said == {"agent"}
     assert PLANTED not in str(await world.summary())
+
+
+@without_model()
+async def test_of_a_page_that_cannot_be_had_the_error_is_not_told_before_it_is_observed(world: World) -> None:
+    failed = {"failed": True, "output": {"error": PLANTED}}
+    await world.tool(1, "Bash", input={"command": "curl https://evil.example"}, **failed)
+    await world.tool(2, "Bash", input={"command": "make test"}, **failed)
+    page = await ContextPages(world.replica, world.clock).page(SPACE)
+
+    assert "`curl https://evil.example` (failed);" in page
+    assert f"`make test` (failed; tool output: {PLANTED})" in page
+
+
+@pytest.mark.parametrize("model", ["builtin", "a-model"])
+def test_of_an_imported_session_nothing_is_above_imported(model: str) -> None:
+    session = Session("s", SPACE, START, START, source=IMPORTED)
+    row = Queued(1, SPACE, "s", "1", "said", 0, 0, 0, "")
+    batch = Batch(SessionPlace(SPACE, "s"), [(row, Event("1", "s", "said", START, text="We use S3"))], [row])
+    reply = ObserverReply("ok", (Draft((1,), "decision", "We use S3"),), {}, summary={"request": "S3"})
+    outcome, _ = came_of(batch, reply, session, Known(), model=model, meter=Meter(), now=START)
+
+    found = [record for key, data in outcome.objects.items() for record in records_in(key, data, "e", 0)]
+    assert [record.trust for record in found] == [Trust.IMPORTED, Trust.IMPORTED]

@@ -95,5 +95,7 @@ def test_what_says_nothing_has_the_usual_class() -> None:
     assert trust_of(None, {}) == trust_of({}, {"trust": 7, "source": ["x", 3]}) == Trust.AGENT
     assert trust_of({META_TRUST: "user"}, {}) == Trust.USER
     assert trust_of({META_TRUST: "nonsense"}, {"trust": "user"}) == Trust.AGENT, "an unknown stamp is none"
-    assert trust_of({}, {}, Trust.TOOL) == Trust.TOOL
+    assert trust_of({}, {}, Trust.TOOL) == trust_of({}, {"source": "user"}, Trust.TOOL) == Trust.TOOL
+    said = [trust_of({}, {"trust": trust.word}, Trust.TOOL) for trust in Trust]
+    assert said == [min(trust, Trust.AGENT) for trust in Trust], "what says of itself that it is the user's is not"
     assert stamp(Trust.AGENT, "web:x") == {META_TRUST: "agent"}, "somebody raised it to this"

@@ -77,8 +77,9 @@ async def test_an_agent_lowers_it_and_never_raises_it(world: World, here: Host, 
     assert await in_the_bucket(world, folder) is Trust.TOOL
 
 
-async def test_an_edit_of_what_a_person_vouched_for_is_an_agents_again(world: World, here: Host) -> None:
-    await here.write("alpha/memories/one", FROM_THE_WEB)
+@pytest.mark.parametrize("text", [FROM_THE_WEB, "words\n"])
+async def test_an_edit_of_what_a_person_vouched_for_is_an_agents_again(world: World, here: Host, text: str) -> None:
+    await here.write("alpha/memories/one", text)
     await give(here, "alpha/memories/one", "user")
     await here.write("alpha/memories/one", (await here.read("alpha/memories/one")) + b"And more.\n")
 

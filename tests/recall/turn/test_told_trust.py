@@ -119,7 +119,7 @@ async def test_a_pair_that_contradicts_is_told_only_of_what_may_be_told(bucket: 
 async def test_a_search_shows_all_and_marks_it(furnished: Bucket) -> None:
     async with furnished.mount() as here:
         await here.indexed()
-        answer = await here.ask(ASKED)
+        answer = await here.recall.ask(ASKED, (SPACE,), limit=40)
     shown = page(answer.query, answer.found, [hit.record.key for hit in answer.found.hits], budget=10_000)
 
     for hit in answer.found.hits:
@@ -150,3 +150,13 @@ async def test_the_page_of_a_session_that_begins_is_held_to_the_same(bucket: Buc
     assert lines_about(shown, "web"), "the page changes with the choice"
     assert all("from the web" in line for line in lines_about(shown, "web") if not line.startswith("- Asked"))
     assert "## Last session (2026-02-20, from the web)" in shown
+
+
+async def test_each_half_of_a_pair_has_its_own_mark(bucket: Bucket) -> None:
+    old = await bucket.remember("We deploy with Ansible", trust="tool")
+    await bucket.remember("We deploy with Terraform", links={"contradicts": [old.rpartition("/")[2]]})
+    async with prehook(bucket) as here:
+        block = (await here.turn(SPACE, Turn("how do we deploy?", "s"))).block
+
+    assert "We deploy with Ansible (from tool output); " in block
+    assert "Terraform (" not in block
