@@ -35,6 +35,7 @@ from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
+from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
 from livememfs.recall.turn.told import ToldSessions
@@ -157,7 +158,8 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     recall = open_recall(basics, replica=replica, index=index)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count)
+    web = WebAllowed(replica)
+    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count, web=web)
     model = models.consolidating
     queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)

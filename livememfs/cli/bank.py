@@ -5,6 +5,7 @@ Owns the editor's file, which stays if what was written in it could not be store
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -19,23 +20,26 @@ import typer
 from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
+from livememfs.cli.memories import WHOSE, TrustArgument
 from livememfs.cli.space import SpaceName
 from livememfs.config import environment_of_others, user_name
 from livememfs.errors import LiveMemError, NotText, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.names import check_bank_name
-from livememfs.runs.edit import Replacement
+from livememfs.records.trust import Trust
+from livememfs.runs.edit import Replacement, vouch
 from livememfs.runs.edit import edit as by_hand
 from livememfs.spaces import making as spaces
 from livememfs.spaces.objects import decode_text, public
+from livememfs.tree.writer import agent_of
 
 app = typer.Typer(help="Mend bank files.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def bank() -> None:
-    """Mend bank files."""  # a group, although it has only one command
+    """Mend bank files."""
 
 
 @app.command()
@@ -84,6 +88,30 @@ async def _store(app: App, space: str, name: str, text: str, etag: str) -> Entry
     with output.busy(f"storing {name}") as show:
         leases, host = app.consolidations.leases, app.settings.host_name
         return await by_hand(app.replica, app.clock, leases, host, space, [change], user_name(), report=show)
+
+
+@app.command()
+@command
+def trust(
+    choice: Choice,
+    space: SpaceName,
+    file: Annotated[str, argument(metavar="FILE", help="Name of the bank file.")],
+    given: TrustArgument,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say whose words a bank file has, as a run of its own; only a person raises it."""
+    name = check_bank_name(file)
+    entry = on_store(choice.quiet(), lambda app: _vouch(app, space, name, Trust[given.value.upper()]), space)
+    run = entry.number if entry is not None else None
+    done = f"run {run}; `livememfs undo {space} {run}` takes it back" if run else "as before"
+    said = f"{name} is told as {WHOSE[given]}: {done}"
+    output.answer({"space": space, "file": name, "trust": given.value, "run": run}, said, as_json=as_json)
+
+
+async def _vouch(app: App, space: str, name: str, given: Trust) -> Entry | None:
+    leases, host = app.consolidations.leases, app.settings.host_name
+    by = agent_of(os.getpid(), "") or user_name()
+    return await vouch(app.replica, app.clock, leases, host, space, name, given, by)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ does. Main thread only.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from livememfs.config import user_name
 from livememfs.errors import UsageError
 from livememfs.memories import storing as memories
 from livememfs.records.memory import KNOWN_TYPES, Memory, read_field
+from livememfs.records.trust import Trust
 from livememfs.text import frontmatter
 from livememfs.text.times import iso
 from livememfs.tree.writer import agent_of
@@ -38,6 +40,24 @@ class CollectionName(StrEnum):
     GOALS = "goals"
 
 
+class TrustName(StrEnum):
+    """The classes of trust, the highest first."""
+
+    USER = "user"
+    AGENT = "agent"
+    IMPORTED = "imported"
+    TOOL = "tool"
+    WEB = "web"
+
+
+WHOSE: Mapping[TrustName, str] = {
+    TrustName.USER: "the user's words",
+    TrustName.AGENT: "an agent's words",
+    TrustName.IMPORTED: "imported",
+    TrustName.TOOL: "tool output",
+    TrustName.WEB: "words from the web",
+}
+TrustArgument = Annotated[TrustName, argument(metavar="CLASS", help="Whose words it has.")]
 In = Annotated[CollectionName, typer.Option("--in", help="The folder of the space.")]
 Id = Annotated[str, argument(metavar="ID", help="The ID that `list` shows.")]
 
@@ -124,6 +144,28 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
 
     output.say(on_store(choice.quiet(), work, space))
+
+
+@app.command()
+@command
+def trust(
+    choice: Choice,
+    space: SpaceName,
+    memory_id: Id,
+    given: TrustArgument,
+    collection: In = CollectionName.MEMORIES,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say whose words a memory has; only a person raises it."""
+
+    async def work(app: App) -> str:
+        info = await memories.the_one(app.replica, app.clock, space, collection, memory_id)
+        by = agent_of(os.getpid(), "")
+        await memories.vouch(app.replica, app.clock, info, Trust[given.value.upper()], by=by)
+        return info.key
+
+    key = on_store(choice.quiet(), work, space)
+    output.answer({"key": key, "trust": given.value}, f"{key} is told as {WHOSE[given]}", as_json=as_json)
 
 
 def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> None:

@@ -83,6 +83,7 @@ def _figures(answer: SearchAnswer) -> dict[str, Any]:
                 "kind": hit.record.kind,
                 "type": hit.record.type,
                 "agent": hit.record.agent,
+                "trust": hit.record.trust.word,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],

@@ -22,6 +22,7 @@ from livememfs.records.rules import templates
 from livememfs.records.space import Meta
 from livememfs.runs.digest.inputs import BY_DIGEST
 from livememfs.runs.edit import Replacement, edit
+from livememfs.spaces import changing
 from livememfs.spaces import making as spaces
 from livememfs.spaces.objects import public
 
@@ -183,6 +184,20 @@ def _replace_rules(choice: Choice, name: str, text: str, as_json: bool) -> None:
     run = entry.number if entry is not None else None
     said = f"the rules of {name} are sealed: run {run}; `livememfs undo {name} {run}` takes it back"
     output.answer({"space": name, "run": run}, said if run else "the rules are these already", as_json=as_json)
+
+
+@app.command("allow-web")
+@command
+def allow_web(
+    choice: Choice,
+    name: SpaceName,
+    off: Annotated[bool, typer.Option("--off", help="Do not tell them, as in a new space.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Have agents told what pages and mails said, marked, without asking for it."""
+    meta = on_store(choice.quiet(), lambda app: changing.allow_web(app.replica, name, not off), name)
+    told = "is told unasked, and marked" if meta.allow_web else "is not told unasked"
+    output.answer({"space": name, "allow_web": meta.allow_web}, f"what the web said {told} in {name}", as_json=as_json)
 
 
 @app.command()

@@ -240,19 +240,19 @@ class FuseOperations(pyfuse3.Operations):
 
     @handler(Needs.WRITING)
     async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: RequestContext) -> None:
-        await self._set_xattr(ino, name, value)
+        await self._set_xattr(ino, name, value, ctx)
 
     @handler(Needs.WRITING)
     async def removexattr(self, ino: int, name: bytes, ctx: RequestContext) -> None:
-        await self._set_xattr(ino, name, None)
+        await self._set_xattr(ino, name, None, ctx)
 
-    async def _set_xattr(self, ino: int, name: bytes, value: bytes | None) -> None:
+    async def _set_xattr(self, ino: int, name: bytes, value: bytes | None, ctx: RequestContext) -> None:
         node = self._inodes.node(ino)
         if not node.sets(os.fsdecode(name)):
             return  # a copier brings back what it has read here
         if not name.startswith(b"user.") and not isinstance(node.refuse("setting attributes"), errors.ReadOnly):
             raise FUSEError(errno.EOPNOTSUPP)  # only after this errno does `cp -p` go on without access lists
-        await node.set_xattr(os.fsdecode(name), value)
+        await node.set_xattr(os.fsdecode(name), value, translate.caller(ctx))
 
     @handler(Needs.NOTHING)
     async def statfs(self, ctx: RequestContext) -> StatvfsData:

@@ -28,16 +28,21 @@ from livememfs.importing.sources import Source
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.memory import MAX_LINKS, Memory
-from livememfs.records.sealing import Former, MemoryForm, Sealed, says_nothing
+from livememfs.records.sealing import Former, MemoryForm, Provenance, Sealed, says_nothing
+from livememfs.records.trust import Trust, kept_stamp, stamp, trust_of
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, put_version, unheard
 from livememfs.store.base import ObjectInfo
 from livememfs.text import frontmatter
+from livememfs.text.fields import split
 from livememfs.text.privacy import redaction as privacy
 from livememfs.text.size import tokens
 from livememfs.text.times import iso
 
 IMPORT_ID = "import_id"
+IMPORT = Provenance(Trust.IMPORTED)
+STAMPED = frozenset({"memory", "note", "bank"})
+"""Kinds of objects that count as an agent's words without a stamp."""
 ATTEMPTS = 64
 """Names that an item may have: eight digits of a hash are taken by another item once in four thousand million pairs."""
 LONGEST_ID = 256
@@ -162,14 +167,14 @@ class Importer:
             return "kept here"
         if known == _of(item):
             return "known"
-        return await self._changed(item, stored.info, Former(name, stored.data))
+        return await self._changed(item, stored.info, Former(name, stored.data, stored.info.meta or {}))
 
     async def _new(self, item: SourceItem) -> Outcome:
         sealed = await self._sealed(item, None)
         key = f"{self._space}/{keys.MEMORIES}/{sealed.named(self._names[item.id])}"
         if not self._dry_run:
             with suppress(PreconditionFailed):  # of another import at the same time
-                await put_new(self._replica, key, sealed.data)
+                await put_new(self._replica, key, sealed.data, meta=sealed.meta)
         return "new"
 
     async def _changed(self, item: SourceItem, info: ObjectInfo, former: Former) -> Outcome:
@@ -179,8 +184,8 @@ class Importer:
                 self._space, keys.MEMORIES, id_of(former.name), item.changed or item.made or item.seen
             )
             with suppress(PreconditionFailed):
-                await put_new(self._replica, kept, former.data)
-            await put_version(self._replica, info.key, sealed.data, info.etag)
+                await put_new(self._replica, kept, former.data, meta=kept_stamp(former.meta))
+            await put_version(self._replica, info.key, sealed.data, info.etag, sealed.meta)
         return "changed"
 
     async def _sealed(self, item: SourceItem, former: Former | None) -> Sealed:
@@ -193,7 +198,7 @@ class Importer:
         def seal(text: bytes) -> Sealed:
             return self._form.seal(
                 text, path=place, written_name="", space=self._space, agent=item.author or self._source.name,
-                now=item.changed or item.made or item.seen, former=former,
+                now=item.changed or item.made or item.seen, former=former, origin=IMPORT,
             )  # fmt: skip
 
         sealed = await aside(len(raw), lambda: seal(raw))
@@ -242,7 +247,8 @@ class Importer:
 
     async def _exact(self, each: SourceObject) -> Outcome:
         key = f"{self._space}/{each.name}"
-        if keys.parse(key).kind not in KINDS or any(part in ("", ".", "..") for part in each.name.split("/")):
+        kind = keys.parse(key).kind
+        if kind not in KINDS or any(part in ("", ".", "..") for part in each.name.split("/")):
             raise NotText(path=each.place, detail="its name is none that comes with an import")
         data, private = await aside(len(each.data), lambda: privacy.redact_file(each.data))
         if private:
@@ -253,9 +259,15 @@ class Importer:
             self._tokens += tokens(data.decode(errors="replace"))
             if not self._dry_run:
                 with suppress(PreconditionFailed):
-                    await put_new(self._replica, key, data)
+                    await put_new(self._replica, key, data, meta=_stamp(data) if kind in STAMPED else None)
             return "new"
         return "known" if there == data else "kept here"
+
+
+def _stamp(data: bytes) -> dict[str, str]:
+    """The class of an object that keeps its name: imported, or lower if its front matter says so."""
+    said = trust_of(None, split(data.decode(errors="replace"))[0])
+    return stamp(min(Trust.IMPORTED, said))
 
 
 def _once(read: Iterable[Brought]) -> list[Brought]:

@@ -20,11 +20,12 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.importing.item import SourceFault, SourceSession, digest, moment
 from livememfs.observing.capture import OFF, Capture
-from livememfs.observing.known import SessionPlace, data_of
+from livememfs.observing.known import IMPORTED, SessionPlace, data_of
 from livememfs.observing.parking import Parking
 from livememfs.records import keys
 from livememfs.records.event import OBSERVED_KINDS, Event, as_text, shortened
 from livememfs.records.session import Session, Summary, with_prompts
+from livememfs.records.trust import Trust
 from livememfs.spaces.objects import put_new, put_version
 from livememfs.text.own import basic
 from livememfs.text.privacy import redaction as privacy
@@ -165,7 +166,7 @@ def _session(place: SessionPlace, source: str, clean: Clean) -> Session:
         updated_at=max(event.at for event in clean.events),
         agent=first.agent,
         project=last.project,
-        source="import",
+        source=IMPORTED,
         prompts=len(clean.prompts),
         extra={IMPORT_FROM: source, IMPORT_OF: ""},
     )
@@ -182,6 +183,7 @@ async def _words(replica: Replica, place: SessionPlace, clean: Clean) -> None:
         created_at=max(event.at for event in clean.events),
         project=clean.events[-1].project,
         model=MODEL,
+        trust=Trust.IMPORTED.word,
         **words,
     )
     key = place.key(keys.SUMMARY)

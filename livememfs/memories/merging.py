@@ -3,7 +3,8 @@
 
 Owns which of two memories stays (the newer), what it takes over (subjects, links, the first date), and its link to the
 other one, whose last version stays in the history. Where it is not sure that one corrects the other, both stay, and the
-newer one is linked to what it contradicts. The result depends on the two memories alone: two hosts that find
+newer one is linked to what it contradicts. No memory takes the place of one of a higher class of trust, nor does one
+vanish behind what the web said. The result depends on the two memories alone: two hosts that find
 the same pair do the same, and a second merge changes nothing. No close waits for it. Refuses memories that ended or
 were forgotten, and pairs from two collections. Trio thread only.
 """
@@ -27,6 +28,7 @@ from livememfs.recall.likeness.correction import Verdict
 from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.memory import MAX_LINKS, Memory, sealed
+from livememfs.records.trust import Trust, trust_of, with_trust
 from livememfs.store.base import ObjectInfo
 from livememfs.text.fields import read_list
 
@@ -69,6 +71,10 @@ class _Version:
     @property
     def id(self) -> str:
         return id_of(self.info.key.rpartition("/")[2])
+
+    @property
+    def trust(self) -> Trust:
+        return trust_of(self.info.meta, self.memory.said_of_trust)
 
     def order(self) -> tuple[object, str]:
         """The sort key by age; the same on every host."""
@@ -186,6 +192,8 @@ class Merging:
             if other is None or other.memory.content.strip() != hit.text:
                 continue
             older, newer = sorted((mine, other), key=_Version.order)
+            if not _may_replace(newer.trust, older.trust):
+                continue
             if one_fact or (hit.older if older is other else hit.newer) is sure:
                 self._merge(older, newer)
                 return
@@ -199,7 +207,9 @@ class Merging:
         for info in level.objects.values() if level is not None else ():
             older = await self._version(info.key) if id_of(info.key.rpartition("/")[2]) in names else None
             now = await self._version(mine.info.key) if older is not None else None
-            if older is not None and older.order() < mine.order() and now is not None and now.info == mine.info:
+            if older is None or now is None or not _may_replace(mine.trust, older.trust):
+                continue
+            if older.order() < mine.order() and now.info == mine.info:
                 self._merge(older, mine)
                 return True
         return False
@@ -220,6 +230,8 @@ class Merging:
     def _merge(self, older: _Version, newer: _Version) -> None:
         """Replace the older one by the newer. This is one step of the journal: a crash leaves all of it or nothing."""
         merged = merge(older.memory, newer.memory, older.id)
+        trust = newer.trust if newer.trust is Trust.USER else min(older.trust, newer.trust)
+        merged = replace(merged, extra=with_trust(merged.extra, trust))
         space, collection = keys.parse(older.info.key).space, older.memory.collection
         kept = keys.memory_history_key(space, collection, older.id, newer.memory.updated_at)
         self._replica.supersede(newer.info, sealed(merged, newer.info.key), older.info, kept, older.data)
@@ -265,6 +277,13 @@ class Merging:
         return MergingStatistics(**self._counts, waiting=len(self._waiting), last_error=self._last_error)
 
 
+def _may_replace(newer: Trust, older: Trust) -> bool:
+    """Whether a memory of one class takes the place of one of another. What the web said would hide an agent's words:
+    what takes its place has its class. The user's own words replace anything.
+    """
+    return newer is Trust.USER or (newer >= older and (older > Trust.WEB or newer is older))
+
+
 def _are_linked(one: _Version, other: _Version) -> bool:
     return other.id in {name for _, name in one.memory.links} or one.id in {name for _, name in other.memory.links}
 
@@ -285,6 +304,7 @@ def merge(older: Memory, newer: Memory, older_id: str) -> Memory:
     links = (("updates", older_id), *(link for link in given if link != (RELATION, older_id)))
     return replace(
         newer,
+        source=newer.source or older.source,
         subjects=tuple(dict.fromkeys((*older.subjects, *newer.subjects))),
         created_at=min(older.created_at, newer.created_at),
         links=tuple(dict.fromkeys(links))[:MAX_LINKS],

@@ -6,9 +6,9 @@ a file is stored as a memory or a note. Refuses to decide which memories are ali
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from secrets import token_hex
@@ -16,24 +16,38 @@ from secrets import token_hex
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import aside, for_each
-from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import (
+    AlreadyExists,
+    BadRequest,
+    NotFound,
+    NotText,
+    ObjectMissing,
+    PreconditionFailed,
+    TooLarge,
+)
 from livememfs.records import keys
 from livememfs.records.memory import Memory, sealed
+from livememfs.records.metadata import META_TRUST
 from livememfs.records.sealing import Form, MemoryForm, says_nothing
+from livememfs.records.trust import Trust, check_raise, kept_stamp, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
 from livememfs.store.base import ObjectInfo
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, split
+from livememfs.text.frontmatter import FrontMatterError
 from livememfs.text.privacy.redaction import told
 
 
 @dataclass(frozen=True)
 class Old:
-    """A former version of a memory: its memory's id, its key, and since when it is kept."""
+    """A former version of a memory: its memory's id, its key, since when it is kept, and its class of trust."""
 
     id: str
     key: str
     moment: datetime
     memory: Memory
+    stamp: Mapping[str, str] = field(default_factory=dict)
 
 
 async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
@@ -43,10 +57,11 @@ async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
     """
     parsed = keys.parse(info.key)
     collection, _, name = parsed.name.partition("/")
-    data = (await replica.read(info.key)).data
-    memory = Memory.parse(data, path=info.key, collection=collection, name=name)
+    stored = await replica.read(info.key)
+    memory = Memory.parse(stored.data, path=info.key, collection=collection, name=name)
     kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
-    replica.save(kept, sealed(replace(memory, forgotten=True), info.key), meta={}, base=None)
+    data = sealed(replace(memory, forgotten=True), info.key)
+    replica.save(kept, data, meta=kept_stamp(stored.info.meta), base=None)
     replica.remove(info.key, base=info)
     return kept
 
@@ -70,11 +85,11 @@ async def versions(replica: Replica, space: str, collection: str, memory_id: str
         of, _, name = info.key.removeprefix(keys.memory_history_prefix(space, collection)).rpartition("/")
         try:
             moment = datetime.fromisoformat(name.removesuffix(".md")[:15]).replace(tzinfo=UTC)
-            data = (await replica.read(info.key)).data
-            memory = Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md")
+            stored = await replica.read(info.key)
+            memory = Memory.parse(stored.data, path=info.key, collection=collection, name=f"{of}.md")
         except (ValueError, ObjectMissing, NotText):
             continue  # a damaged one must not hide the others
-        former.append(Old(of, info.key, moment, memory))
+        former.append(Old(of, info.key, moment, memory, kept_stamp(stored.info.meta)))
     return sorted(former, key=lambda old: old.key, reverse=True)
 
 
@@ -91,7 +106,7 @@ async def restore(replica: Replica, clock: Clock, space: str, collection: str, m
     key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
     if replica.names.now(key) is not None:
         raise AlreadyExists(path=key)
-    replica.save(key, memory.render(), meta={}, base=None)
+    replica.save(key, memory.render(), meta=kept[0].stamp, base=None)
     replica.remove(kept[0].key, base=None)
     return key
 
@@ -154,9 +169,42 @@ async def store_text(
     for uid in form.uids(space, token_hex(8), order):
         key = f"{space}/{form.folder}/{sealed.named(uid)}"
         with suppress(PreconditionFailed):
-            await put_new(replica, key, sealed.data)
+            await put_new(replica, key, sealed.data, meta=sealed.meta)
             return key
     raise AlreadyExists(path=key)
+
+
+async def trust_of_object(replica: Replica, key: str) -> Trust:
+    """The class of a note or a memory. ObjectMissing, NotText."""
+    stored = await replica.read(key)
+    return trust_of(stored.info.meta, split(decode(stored.data, key))[0])
+
+
+async def vouch(replica: Replica, clock: Clock, info: ObjectInfo, trust: Trust, *, by: str) -> None:
+    """Give a note or a memory another class, which is accepted when this returns. The former version of a memory is
+    kept in its history.
+
+    :by: the agent behind the process that asks; empty or a person's name where there is none
+
+    Raises NotPermitted for an agent that would raise it, ObjectMissing, NotText, TooLarge, NoSpace.
+    """
+    stored = await replica.read(info.key)
+    fields, body = split(decode(stored.data, info.key))
+    was = trust_of(stored.info.meta, fields)
+    check_raise(info.key, was, trust, by)
+    if trust is was:
+        return
+    try:
+        data = frontmatter.join(vouched(fields, trust), body).encode()
+    except FrontMatterError as error:
+        raise TooLarge(path=info.key, detail=f"its front matter: {error}") from error
+    parsed = keys.parse(info.key)
+    if parsed.kind == "memory":
+        collection, _, name = parsed.name.partition("/")
+        kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
+        replica.save(kept, stored.data, meta=kept_stamp(stored.info.meta), base=None)
+    meta = {**(stored.info.meta or {}), META_TRUST: trust.word}
+    replica.save(info.key, data, meta=meta, base=stored.info, by_caller=False)
 
 
 async def the_one(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> ObjectInfo:

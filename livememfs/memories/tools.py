@@ -94,6 +94,7 @@ def _shown(record: Record) -> Answered:
         "id": memories.id_of(record.key.rpartition("/")[2]),
         "path": record.key,
         "type": record.type,
+        "trust": record.trust.word,
         "category": next(iter(labels["concept"]), ""),
         "subjects": labels["subject"],
         "created_at": iso(datetime.fromtimestamp(record.created, UTC)),

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING
 
 from livememfs.cache.inbox import Queued
 from livememfs.errors import NotText, ObjectMissing
+from livememfs.observing.builtin import NAME as BUILTIN
 from livememfs.observing.prompt import Known
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation, observation_id
+from livememfs.records.origin import trust_of_events
 from livememfs.records.session import Meter, Session, Summary, last_prompts, with_prompts
+from livememfs.records.trust import FIELD, Trust, least
 from livememfs.text.foreign import read_object
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.observing.reply import Draft, ObserverReply
 
+IMPORTED = "import"
+"""The source of a session that was brought from another program."""
 REMINDED = 8
 """Observations that the observer is reminded of."""
 PROMPTS_SHOWN = 3
@@ -77,19 +82,22 @@ async def known_of(
     replica: Replica, place: SessionPlace, session: Session, *, with_summary: bool, answers: int = 0
 ) -> Known:
     """What a request needs of a session; `answers` is how often the agent spoke in the batch, as each answers a prompt.
-    Raises what the store fails with.
+    What is from the web stays out: whatever a reply says would be from the web as well. Raises what the store fails
+    with.
     """
     shown = min(max(PROMPTS_SHOWN, answers), REMINDED)
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     observations = await observations_of(replica, place.space, wanted)
-    summary = ""
-    if with_summary:
+    observations = [each for each in observations if each.trust > Trust.WEB]
+    trust, summary = least(each.trust for each in observations), ""
+    if with_summary and (data := await data_of(replica, place.key(keys.SUMMARY))):
         with suppress(NotText):
-            data = await data_of(replica, place.key(keys.SUMMARY))
-            summary = data.decode("utf-8", "replace").partition("\n---\n")[2].strip()
+            was = Summary.parse(data, path=keys.SUMMARY).whose
+            if was > Trust.WEB:
+                summary, trust = data.decode().partition("\n---\n")[2].strip(), min(trust, was)
     titles = [observation.title for observation in observations]
-    return Known(session.project, prompts, observations[-REMINDED:], titles, summary)
+    return Known(session.project, prompts, observations[-REMINDED:], titles, summary, trust)
 
 
 async def observations_of(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
@@ -153,14 +161,20 @@ class Batch:
 
 
 def came_of(
-    batch: Batch, reply: ObserverReply, session: Session, *, model: str, meter: Meter, now: datetime
+    batch: Batch, reply: ObserverReply, session: Session, known: Known, *, model: str, meter: Meter, now: datetime
 ) -> tuple[Outcome, list[Queued]]:
-    """The objects that a reply leads to, and the events that it leaves out."""
+    """The objects that a reply leads to, and the events that it leaves out. A model has seen all of the batch and of
+    what is known: what it says of one event has the class of the least of them.
+    """
     outcome, names = Outcome(), list[str]()
+    most = Trust.IMPORTED if session.source == IMPORTED else Trust.USER
+    seen = min(most, known.trust, trust_of_events(batch.events))
     left = {queued.seq: queued for queued, _ in batch.tools}
     for number, draft in enumerate(reply.observations, 1):
         rows = [batch.tools[event_number - 1] for event_number in draft.events]
-        observation = _observation(batch.place, number, draft, [event for _, event in rows], model)
+        events = [event for _, event in rows]
+        trust = min(most, trust_of_events(events)) if model == BUILTIN else seen
+        observation = _observation(batch.place, number, draft, events, model, trust)
         key = keys.observations_prefix(batch.place.space) + observation.name
         outcome.objects[key] = observation.render()
         outcome.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]
@@ -184,23 +198,31 @@ def came_of(
         session = replace(session, agent=last.agent or session.agent, project=last.project or session.project)
     if batch.stops and (reply.summary or reply.no_summary):
         session = replace(session, status="completed", summed_up=session.observed + session.skipped)
-        _end(outcome, batch, reply.summary, session, model, now)
+        _end(outcome, batch, reply.summary, session, model, now, seen)
     outcome.objects[batch.place.key(keys.SESSION)] = session.render()
     return outcome, list(left.values())
 
 
 def _end(
-    outcome: Outcome, batch: Batch, parts: Mapping[str, str] | None, session: Session, model: str, now: datetime
+    outcome: Outcome,
+    batch: Batch,
+    parts: Mapping[str, str] | None,
+    session: Session,
+    model: str,
+    now: datetime,
+    trust: Trust,
 ) -> None:
     if not parts:
         outcome.skipped.setdefault("nothing worth a summary", []).extend(batch.stops)
         return
-    summary = Summary(batch.place.session, now, project=session.project, model=model, **parts)
+    summary = Summary(batch.place.session, now, project=session.project, model=model, trust=trust.word, **parts)
     outcome.objects[batch.place.key(keys.SUMMARY)] = summary.render()
     outcome.stored[batch.place.key(keys.SUMMARY)] = list(batch.stops)
 
 
-def _observation(place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str) -> Observation:
+def _observation(
+    place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str, trust: Trust
+) -> Observation:
     ids = tuple(event.id for event in events)
     files = [event.files() for event in events]
     return Observation(
@@ -220,4 +242,5 @@ def _observation(place: SessionPlace, number: int, draft: Draft, events: Sequenc
         discovery_tokens=sum(event.tokens for event in events),
         model=model,
         events=ids,
+        extra={FIELD: trust.word},
     )

@@ -29,7 +29,9 @@ from livememfs.observing.prompt import SHOWN_CHARACTERS, Known
 from livememfs.observing.reply import ObserverReply
 from livememfs.records import keys
 from livememfs.records.event import OBSERVED_KINDS, Event
+from livememfs.records.origin import trust_of_event
 from livememfs.records.session import Meter, Session, last_prompts
+from livememfs.records.trust import Trust
 from livememfs.text.foreign import Unreadable
 
 if TYPE_CHECKING:
@@ -234,7 +236,8 @@ class Observer:
         chosen = _next_batch(events, self.settings)
         # A summary is asked for only together with the last events: it must not be made from a part of them.
         standing = self._inbox.standing().get((place.space, place.session), {})
-        ends = stops if len(chosen) == sum(standing[kind].number for kind in OBSERVED_KINDS if kind in standing) else []
+        last = len(chosen) == sum(standing[kind].number for kind in OBSERVED_KINDS if kind in standing)
+        ends = stops if last and not (chosen and _is_from_outside(chosen[0][1])) else []
         session = await session_of(self._replica, place, self._clock.now())
         if not chosen and session.observed + session.skipped <= session.summed_up:
             await self._nothing_new(place, session, stops)
@@ -269,7 +272,7 @@ class Observer:
             return
         meter = self._unbilled.get(batch.place, Meter())
         session = await session_of(self._replica, batch.place, self._clock.now())  # another host may have been here
-        outcome, left = came_of(batch, reply, session, model=self.model, meter=meter, now=self._clock.now())
+        outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=self._clock.now())
         # A reply without a summary: its stops are tried once more, then given up.
         unanswered = [] if reply.summary or reply.no_summary else batch.stops
         again = [row for row in unanswered if not row.tries]
@@ -415,7 +418,13 @@ class Observer:
 
 
 def _next_batch(events: Sequence[tuple[Queued, Event]], settings: ObserveSettings) -> list[tuple[Queued, Event]]:
-    """The events of the next call. After each failure half as many, so that one bad event cannot block the others."""
+    """The events of the next call. After each failure half as many, so that one bad event cannot block the others.
+
+    What is from the web has calls of its own, before the others: no page has a say in what is written of other events,
+    nor in a summary.
+    """
+    outside = [pair for pair in events if _is_from_outside(pair[1])]
+    events = outside or events
     chosen: list[tuple[Queued, Event]] = []
     size = 0
     for row, event in events[: max(1, settings.batch >> events[0][0].tries) if events else 0]:
@@ -424,3 +433,7 @@ def _next_batch(events: Sequence[tuple[Queued, Event]], settings: ObserveSetting
             break
         chosen.append((row, event))
     return chosen
+
+
+def _is_from_outside(event: Event) -> bool:
+    return trust_of_event(event) is Trust.WEB

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from livememfs.llm.base import ChatMessage
 from livememfs.records.event import Event, capped, shortened
 from livememfs.records.observation import Observation
+from livememfs.records.trust import Trust
 
 FIELD_CHARACTERS = 3_000
 """Most characters of the input of a tool in a request, and of its output."""
@@ -86,6 +87,7 @@ class Known:
     :before:   the last observations, in order
     :titles:   for a summary: titles of all observations that are remembered, with their types
     :summary:  the summary so far, as text
+    :trust:    the class of the least of what was observed and summed up
     """
 
     project: str = ""
@@ -93,6 +95,7 @@ class Known:
     before: Sequence[Observation] = ()
     titles: Sequence[str] = ()
     summary: str = ""
+    trust: Trust = Trust.USER
 
 
 def request(

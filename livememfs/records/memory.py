@@ -127,6 +127,11 @@ class Memory:
         metadata = {name: value for name, value in fields.items() if value or name in always}
         return frontmatter.join({**metadata, **self.extra}, self.content).encode()
 
+    @property
+    def said_of_trust(self) -> dict[str, Any]:
+        """What its front matter says of whose words it has."""
+        return {"trust": self.extra.get("trust"), "source": self.source}
+
     def is_there(self, now: datetime) -> bool:
         """Whether it is neither forgotten nor ended."""
         return not self.forgotten and (self.expires_at is None or now < self.expires_at)

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, Literal, get_args
 
 from livememfs.records import keys
+from livememfs.records.trust import DERIVED, Trust, trust_of
 from livememfs.text import frontmatter
 from livememfs.text.fields import decode, read_list, read_text, split
 from livememfs.text.size import tokens
@@ -70,6 +71,11 @@ class Observation:
     def tokens(self) -> int:
         """About how many tokens its texts have."""
         return sum(map(tokens, (self.narrative, *self.facts)))
+
+    @property
+    def trust(self) -> Trust:
+        """Whose words it has."""
+        return trust_of(None, self.extra, DERIVED)
 
     def render(self) -> bytes:
         """Its object."""

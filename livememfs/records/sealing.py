@@ -9,24 +9,50 @@ no text, or too large. Pure; any thread, but a large text should not be redacted
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
-from livememfs.errors import NotText
+from livememfs.errors import NotText, TooLarge
 from livememfs.records import keys, memory, note
 from livememfs.records.metadata import META_NAME
+from livememfs.records.trust import USUAL, Trust, stamp, trust_of, trust_written, with_trust
 from livememfs.text import fields
+from livememfs.text.frontmatter import FrontMatterError
 from livememfs.text.privacy import redaction as privacy
 
 
 @dataclass(frozen=True)
 class Former:
-    """The version that is replaced: the name of its object, and its bytes."""
+    """The version that is replaced: the name of its object, its bytes, and its metadata."""
 
     name: str
     data: bytes
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a text came, by which it gets its class: never by what it says.
+
+    :trust: the highest class of words that come so
+    :given: the class that a person gave it, whatever else is known; None: nobody did
+    """
+
+    trust: Trust = USUAL
+    given: Trust | None = None
+
+    def judged(self, said: Mapping[str, object], former: Former | None, old: Mapping[str, object]) -> Trust:
+        """The class of a text with the front matter `said`; `old`: that of the version that it replaces."""
+        if self.given is not None:
+            return self.given
+        was = trust_of(former.meta, old) if former is not None else None
+        return trust_written(self.trust, said, was, old.get("source"))
+
+
+BY_AGENT = Provenance()
+"""What a process writes into a file of the mount, or gives to a tool."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +63,14 @@ class Sealed:
     :named:    gives the canonical name with eight digits
     :at:       the time of a note; None for a memory
     :replaced: the kinds of private text that were in the text, in its name or in its author's name
+    :meta:     the metadata that tells its class of trust
     """
 
     data: bytes
     named: Callable[[str], str]
     at: datetime | None = None
     replaced: tuple[str, ...] = ()
+    meta: Mapping[str, str] = field(default_factory=dict)
 
 
 class Form(ABC):
@@ -62,6 +90,7 @@ class Form(ABC):
         agent: str,
         now: datetime,
         former: Former | None = None,
+        origin: Provenance = BY_AGENT,
     ) -> Sealed:
         """Seal `raw`. `written_name` is empty for a text without a name; `path` is for messages.
 
@@ -69,12 +98,20 @@ class Form(ABC):
         """
         data, kinds = privacy.redact_file(raw)
         author = redacted_name(agent)
-        sealed = self._completed(data, path, written_name, space, author.text, now, former)
+        sealed = self._completed(data, path, written_name, space, author.text, now, former, origin)
         return replace(sealed, replaced=tuple(sorted({*kinds, *author.found, *redacted_name(written_name).found})))
 
     @abstractmethod
     def _completed(
-        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+        self,
+        data: bytes,
+        path: str,
+        written_name: str,
+        space: str,
+        agent: str,
+        now: datetime,
+        former: Former | None,
+        origin: Provenance,
     ) -> Sealed:
         """As `seal`; `data` and `agent` are redacted already."""
 
@@ -113,13 +150,26 @@ class NoteForm(Form):
     folder, noun, _names = keys.LIVE, "note", keys.NoteName
 
     def _completed(
-        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+        self,
+        data: bytes,
+        path: str,
+        written_name: str,
+        space: str,
+        agent: str,
+        now: datetime,
+        former: Former | None,
+        origin: Provenance,
     ) -> Sealed:
         previous = note.Note.parse(former.data, path=path, name=former.name) if former is not None else None
         completed, whole = note.complete(
             data, path=path, written_name=written_name, space=space, agent=agent, now=now, previous=previous
         )
-        return Sealed(whole, lambda uid: note.canonical_name(completed, uid), completed.timestamp)
+        trust = origin.judged(completed.extra, former, previous.extra if previous is not None else {})
+        if (extra := with_trust(completed.extra, trust)) != completed.extra:
+            completed = replace(completed, extra=extra)
+            whole = _rendered(completed, path)
+        meta = stamp(trust, extra.get("source"))
+        return Sealed(whole, lambda uid: note.canonical_name(completed, uid), completed.timestamp, meta=meta)
 
     def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
         """See `Form.uids`."""
@@ -141,17 +191,30 @@ class MemoryForm(Form):
         self.folder = collection
 
     def _completed(
-        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+        self,
+        data: bytes,
+        path: str,
+        written_name: str,
+        space: str,
+        agent: str,
+        now: datetime,
+        former: Former | None,
+        origin: Provenance,
     ) -> Sealed:
         previous = None
         if former is not None:
             previous = memory.Memory.parse(former.data, path=path, collection=self.folder, name=former.name)
+        old = previous.said_of_trust if previous is not None else {}
+        if previous is not None:  # its class is no claim of the new text, which may have no front matter
+            previous = replace(previous, extra=with_trust(previous.extra, USUAL))
         completed = memory.complete(
             data, path=path, written_name=written_name, collection=self.folder, space=space, now=now, previous=previous
         )
-        if "agent" not in completed.extra:
-            completed = replace(completed, extra={"agent": agent, **completed.extra})
-        return Sealed(memory.sealed(completed, path), lambda uid: memory.canonical_name(completed, uid))
+        trust = origin.judged(completed.said_of_trust, former, old)
+        author = {} if "agent" in completed.extra else {"agent": agent}
+        completed = replace(completed, extra={**author, **with_trust(completed.extra, trust)})
+        data, meta = memory.sealed(completed, path), stamp(trust, completed.source)
+        return Sealed(data, lambda uid: memory.canonical_name(completed, uid), meta=meta)
 
     def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
         """See `Form.uids`."""
@@ -164,6 +227,13 @@ class MemoryForm(Form):
         if parsed is None or wanted is None:
             return name
         return str(replace(parsed, expires_at=wanted.expires_at))
+
+
+def _rendered(completed: note.Note, path: str) -> bytes:
+    try:
+        return completed.render()
+    except FrontMatterError as error:
+        raise TooLarge(path=path, detail=f"its front matter: {error}") from error
 
 
 def says_nothing(raw: bytes) -> bool:

@@ -17,6 +17,7 @@ from operator import add
 from typing import Any, Literal
 
 from livememfs.records.event import Event
+from livememfs.records.trust import DERIVED, FIELD, Trust, trust_of
 from livememfs.text import frontmatter
 from livememfs.text.fields import decode, read_text, split
 from livememfs.text.foreign import Unreadable, count, moment, read_object, text
@@ -167,7 +168,7 @@ def prompts_in(lines: Iterable[bytes]) -> Iterator[tuple[datetime | None, str]]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a session. An unknown field is empty."""
+    """The summary of a session. An unknown field is empty. `trust`: the class of what it was made of."""
 
     session: str
     created_at: datetime
@@ -178,6 +179,12 @@ class Summary:
     next_steps: str = ""
     project: str = ""
     model: str = ""
+    trust: str = ""
+
+    @property
+    def whose(self) -> Trust:
+        """The class, that of tool output where it does not say."""
+        return trust_of(None, {FIELD: self.trust}, DERIVED)
 
     def render(self) -> bytes:
         """The object: front matter, and a heading for each field that is not empty."""
@@ -187,7 +194,8 @@ class Summary:
             if getattr(self, name)
         ]
         metadata = {"session": self.session, "project": self.project, "created_at": iso(self.created_at)}
-        return frontmatter.join({**metadata, "model": self.model}, "\n".join(parts)).encode("utf-8", "replace")
+        trust = {"trust": self.trust} if self.trust else {}
+        return frontmatter.join({**metadata, "model": self.model, **trust}, "\n".join(parts)).encode("utf-8", "replace")
 
     @classmethod
     def parse(cls, data: bytes, *, path: str) -> Summary:
@@ -201,5 +209,5 @@ class Summary:
         except ValueError:
             made = datetime.fromtimestamp(0, UTC)
         known = {name: texts.get(name, "") for name in SUMMARY_FIELDS}
-        about = {name: read_text(metadata.get(name)) or "" for name in ("session", "project", "model")}
+        about = {name: read_text(metadata.get(name)) or "" for name in ("session", "project", "model", "trust")}
         return cls(created_at=made, **about, **known)

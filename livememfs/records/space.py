@@ -20,6 +20,7 @@ from livememfs.text.foreign import count, moment, read_object, take
 from livememfs.text.times import iso, parse_iso
 
 LEDGER_FIELD = "livememfs_ledger"
+ALLOW_WEB = "allow_web"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,16 @@ class Meta:
         """Which runs remove notes from `live/`, if the record says so."""
         given = self.extra.get("distil")
         return tuple(kind for kind in given if isinstance(kind, str)) if isinstance(given, list) else ()
+
+    @property
+    def allow_web(self) -> bool:
+        """Whether words from the web are told to agents that did not ask for them."""
+        return self.extra.get(ALLOW_WEB) is True
+
+    def allowing_web(self, allowed: bool) -> Meta:
+        """This record with that choice."""
+        others = {name: value for name, value in self.extra.items() if name != ALLOW_WEB}
+        return replace(self, extra={**others, ALLOW_WEB: True} if allowed else others)
 
     def after_run(self, now: datetime, notes: int, ledger: int = 0) -> Meta:
         """This record after one more consolidation, which read `notes` notes; `ledger` is its number there."""

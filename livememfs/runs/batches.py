@@ -20,6 +20,7 @@ import structlog
 from livememfs.concurrency import aside
 from livememfs.errors import ContextOverflow, ContextTooSmall, NotesTooLong
 from livememfs.llm.base import ChatMessage
+from livememfs.records.trust import USUAL, Trust
 from livememfs.runs.coverage import Coverage
 from livememfs.runs.inputs import Inputs
 from livememfs.runs.options import RunSettings
@@ -130,8 +131,16 @@ async def decide(
     return joined.plan(coverage)
 
 
+def _class(sent: NotePiece) -> Trust:
+    """The class of a piece as far as it matters to what is made of it: the user's words may go out with an agent's."""
+    return min(sent.live.trust, USUAL)
+
+
 def _take(waiting: deque[NotePiece], room: int, most: int, account: Account) -> list[NotePiece]:
-    """The next pieces for one request. A piece that is too long is cut; one that cannot be cut is left out."""
+    """The next pieces for one request. A piece that is too long is cut; one that cannot be cut is left out.
+
+    All have one class of trust: what a reply makes of a request has the class of the least of what the model was shown.
+    """
     batch: list[NotePiece] = []
     left = room
     while waiting and len(batch) < most:
@@ -146,7 +155,7 @@ def _take(waiting: deque[NotePiece], room: int, most: int, account: Account) -> 
                 account.too_long(long, room)
             waiting.extendleft(reversed(parts))
             continue
-        if waiting[0].size > left:
+        if waiting[0].size > left or (batch and _class(waiting[0]) is not _class(batch[0])):
             break
         batch.append(waiting.popleft())
         left -= batch[-1].size

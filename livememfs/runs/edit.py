@@ -18,9 +18,10 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import aside, for_each
-from livememfs.errors import LiveMemError, ObjectMissing, PreconditionFailed
+from livememfs.errors import LiveMemError, NotFound, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.ledger import MOST_LINES, Entry, Part, Write
+from livememfs.records.trust import USUAL, Trust, check_raise, stamp, trust_of
 from livememfs.runs.apply import carry_out, finish_open
 from livememfs.runs.inputs import parsed_meta
 from livememfs.runs.ledger import commit
@@ -28,7 +29,7 @@ from livememfs.runs.origins import own_text
 from livememfs.spaces import backups
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.lease import Leases
-from livememfs.spaces.objects import content
+from livememfs.spaces.objects import content, decode_text
 from livememfs.store.base import ObjectInfo, StoredObject
 from livememfs.text.markdown import Document
 from livememfs.text.outgoing import Outgoing, outgoing
@@ -45,11 +46,13 @@ class Replacement:
     :key:     relative to the space: `bank/...` or `_rules.md`
     :content: the new text; None: the object is removed
     :saw:     the etag of the version that the caller has read; empty: whatever is there is replaced
+    :trust:   the class that a person gives a bank file; None: it keeps that of the version it replaces
     """
 
     key: str
     content: str | None
     saw: str = ""
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,14 @@ class _Replaced:
     @property
     def write(self) -> Write:
         """The write of the ledger's entry."""
-        return Write(self.change.key, self.old.info.etag if self.old else None, self.change.content, was=self.was)
+        before = self.old.info.etag if self.old else None
+        return Write(self.change.key, before, self.change.content, was=self.was, meta=stamp(self.trust))
+
+    @property
+    def trust(self) -> Trust:
+        """The class of the new version."""
+        was = trust_of(self.old.info.meta, {}) if self.old is not None else USUAL
+        return self.change.trust if self.change.trust is not None else was
 
 
 async def edit(
@@ -134,6 +144,29 @@ async def edit(
             await backups.prune(replica, space)
     log.info("edited", space=space, run=number, files=len(replaced))
     return entry.applied(clock.now())
+
+
+async def vouch(
+    replica: Replica, clock: Clock, leases: Leases, host: str, space: str, file: str, trust: Trust, by: str
+) -> Entry | None:
+    """Give a bank file another class, as an edit; None when it has it. `by` names an agent or a person.
+
+    Raises NotFound without the file, NotPermitted for an agent that would raise it, NotText, and as `edit`.
+    """
+    key = keys.bank_key(space, file)
+    try:
+        stored = await replica.read(key, fresh=True)
+    except ObjectMissing:
+        raise NotFound(path=key) from None
+    was = trust_of(stored.info.meta, {})
+    check_raise(key, was, trust, by)
+    if trust is was:
+        return None
+    text = decode_text(stored.data, key)
+    # With the same bytes it would be the same version, and no index would read it again.
+    text = text[:-1] if text.endswith("\n\n") else text + "\n"
+    change = Replacement(f"{_BANK}{file}", text, stored.info.etag, trust)
+    return await edit(replica, clock, leases, host, space, [change], by)
 
 
 async def _read(replica: Replica, space: str, change: Replacement) -> _Replaced:

@@ -20,6 +20,7 @@ from livememfs.records import keys
 from livememfs.records.metadata import META_OP
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
+from livememfs.records.trust import USUAL, Trust, trust_of
 from livememfs.store.base import ObjectInfo, StoredObject
 
 
@@ -32,6 +33,7 @@ class LiveNote:
     :modified_ns: when the bucket got this version, in nanoseconds since the epoch; 0 when that is not known
     :taken_by: the run that took an earlier version of it; 0: none
     :new:      the lines that are new since that earlier version; None where they are not known
+    :trust:    whose words it has
     """
 
     name: str
@@ -45,6 +47,7 @@ class LiveNote:
     taken_by: int = 0
     new: str | None = None
     part: str = ""
+    trust: Trust = USUAL
 
     @property
     def unread(self) -> Note:
@@ -65,7 +68,7 @@ async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
 
 async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[list[LiveNote], tuple[str, ...]]:
     """These notes in order of their time stamps, and the names of those that are not text."""
-    contents = await _read_whole(replica, infos)
+    contents = await read_whole(replica, infos)
     notes: list[LiveNote] = []
     unreadable: list[str] = []
     for info in infos:
@@ -77,7 +80,8 @@ async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[lis
             note = Note.parse(whole.data, path=info.key, name=name)
             digest, meta = sha256(whole.data).hexdigest(), whole.info.meta
             ids, op = ids_of(meta), (meta or {}).get(META_OP, "")
-            notes.append(LiveNote(name, info.key, info.etag, note, digest, ids, op, info.modified_ns))
+            trust = trust_of(meta, note.extra)
+            notes.append(LiveNote(name, info.key, info.etag, note, digest, ids, op, info.modified_ns, trust=trust))
         except NotText:
             unreadable.append(name)
     notes.sort(key=_written)
@@ -90,7 +94,7 @@ def _written(live: LiveNote) -> tuple[datetime, str, str]:
     return live.note.timestamp, named.uid if named is not None else "", live.name
 
 
-async def _read_whole(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, StoredObject]:
+async def read_whole(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, StoredObject]:
     """The same as `read_versions`, with the user metadata: where it is not known, it is read with the content."""
     objects: dict[str, StoredObject] = {}
 

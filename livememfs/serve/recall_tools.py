@@ -73,6 +73,7 @@ async def search_memory(
                 "id": keys.ending(hit.record.key.rpartition("/")[2]),
                 "kind": hit.record.kind,
                 "type": hit.record.type,
+                "trust": hit.record.trust.word,
                 "title": hit.record.title,
                 "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "score": round(hit.score, 4),

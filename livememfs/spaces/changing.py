@@ -1,4 +1,4 @@
-"""Changing what a space's `_meta.json` says for people: description and owner.
+"""Changing what a space's `_meta.json` says: description, owner, and whether the web is told unasked.
 
 Owns that no other field is changed, and no version that was not read is overwritten: a run may write the record at the
 same moment. Trio thread only.
@@ -6,6 +6,7 @@ same moment. Trio thread only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from livememfs.cache.replica import Replica
@@ -27,6 +28,20 @@ async def describe(
     """
     key = keys.meta_key(space)
     description, owner = (public_name(text, key, on_private) for text in (description, owner))
+    return await _change(
+        replica,
+        space,
+        lambda meta: replace(meta, description=description or meta.description, owner=owner or meta.owner),
+    )
+
+
+async def allow_web(replica: Replica, space: str, allowed: bool) -> Meta:
+    """Have agents told, or not, what the web said without asking for it. Raises as `describe`."""
+    return await _change(replica, space, lambda meta: meta.allowing_web(allowed))
+
+
+async def _change(replica: Replica, space: str, change: Callable[[Meta], Meta]) -> Meta:
+    key = keys.meta_key(space)
     for _ in range(TRIES):
         try:
             stored = await replica.read(key, fresh=True)
@@ -36,7 +51,7 @@ async def describe(
             meta = Meta.parse(stored.data)
         except ValueError as error:
             raise ObjectUnreadable(error, path=key) from error
-        changed = replace(meta, description=description or meta.description, owner=owner or meta.owner)
+        changed = change(meta)
         if changed == meta:
             return meta
         try:

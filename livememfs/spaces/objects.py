@@ -24,6 +24,7 @@ from livememfs.errors import (
     TimedOut,
 )
 from livememfs.records import keys
+from livememfs.records.trust import kept_stamp
 from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, StoredObject
 from livememfs.text.privacy import redaction as privacy
 
@@ -164,5 +165,5 @@ async def keep_beside(replica: Replica, there: StoredObject, mark: str) -> str:
     stem, dot, suffix = there.info.key.rpartition(".")
     named = f"{stem if dot else there.info.key}.conflict-{mark}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
     with suppress(PreconditionFailed):
-        await put_new(replica, named, there.data)
+        await put_new(replica, named, there.data, meta=kept_stamp(there.info.meta))
     return named

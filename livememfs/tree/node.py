@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OWN_XATTRS = "user.livememfs."
 """How the names of extended attributes begin that are made here."""
-UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict"))
+UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict", "trust"))
 """Those that tell how a file is stored. They are read by name: copiers would carry listed ones to other disks."""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
@@ -199,7 +199,7 @@ class Node:
         """Whether setting this attribute changes anything. One of ours that does not is accepted and ignored."""
         return not name.startswith(OWN_XATTRS)
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         """Set one extended attribute; None removes it."""
         raise self.refuse("setting attributes")
 

@@ -23,7 +23,7 @@ from livememfs.store.content import Content, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.context import Context
 from livememfs.tree.following import follow
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.node import NOBODY, AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 AnyFile = TypeVar("AnyFile", bound="ObjectFile")
 READ_ATTEMPTS = 3
@@ -290,7 +290,7 @@ class ObjectFile(File):
         if stored.etag == info.etag and body.info is info:
             body.info = stored
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         self.check_writable()
         raise errors.NotSupported(path=self.path, detail=f"setting {name}")
 

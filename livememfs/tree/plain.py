@@ -349,7 +349,7 @@ class PlainDirectory(Directory):
         self.touch()
         target.touch()
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:

@@ -19,7 +19,7 @@ from livememfs import errors
 from livememfs.records.metadata import META_TYPE, META_XATTRS
 from livememfs.records.posix import NOTHING, OWN_NAMES
 from livememfs.text.foreign import Unreadable, read_object
-from livememfs.tree.node import OWN_XATTRS, AttrChange, Attrs, Caller, Kind, Node, Symlink
+from livememfs.tree.node import NOBODY, OWN_XATTRS, AttrChange, Attrs, Caller, Kind, Node, Symlink
 from livememfs.tree.objectfile import ObjectFile, changed, inherited, pending_attrs, stat_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class PlainFile(ObjectFile):
     async def xattrs(self) -> Mapping[str, bytes]:
         return {**await super().xattrs(), **{name: value.encode("latin-1") for name, value in self._own().items()}}
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         if not name.startswith("user.") or name.startswith(OWN_XATTRS):
             raise errors.NotSupported(path=self.path, detail=f"setting {name}")
         own = dict(self._own())

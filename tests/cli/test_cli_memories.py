@@ -97,3 +97,28 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_of_one_alone(cli: Cli, pro
 
 def test_a_memory_without_a_word_is_refused(cli: Cli, project: str) -> None:
     assert cli("memories", "add", project, "  ").code == 1
+
+
+@pytest.mark.parametrize("agent", ["", "ann"])
+def test_a_person_says_whose_words_a_memory_has_and_a_search_shows_it(
+    cli: Cli, project: str, david: str, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: agent)
+
+    def found() -> str:
+        return str(cli("search", "who is David?", "--space", project, "--json").json["hits"][0]["trust"])
+
+    assert found() == "agent"
+    for trust, said in (("web", "words from the web"), ("user", "the user's words")):
+        cli("memories", "trust", project, david, trust).shows(f"is told as {said}")
+        assert found() == trust
+
+
+def test_an_agent_raises_nothing_and_a_class_has_one_of_five_names(
+    cli: Cli, project: str, david: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: "claude")
+
+    cli("memories", "trust", project, david, "user").fails("only a person raises")
+    cli("memories", "trust", project, david, "tool").shows("tool output")
+    cli("memories", "trust", project, david, "root").fails("'root' is not one of", code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 
@@ -127,3 +128,11 @@ def test_where_there_is_no_space_is_said(cli: Cli, tmp_path: Path) -> None:
     ended = cli("space", "list", "--store", str(tmp_path / "mistyped"))
 
     assert ended.out.startswith(f"there is no space in folder {tmp_path}/mistyped yet; ")
+
+
+def test_whether_the_web_is_told_unasked_is_in_the_record_of_the_space(cli: Cli, project: str, tmp_path: Path) -> None:
+    record = tmp_path / "store" / project / "_meta.json"
+    cli("space", "allow-web", project).shows("is told unasked, and marked")
+    assert json.loads(record.read_bytes())["allow_web"] is True
+    assert cli("space", "allow-web", project, "--off", "--json").json == {"space": project, "allow_web": False}
+    assert "allow_web" not in json.loads(record.read_bytes())

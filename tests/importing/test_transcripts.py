@@ -22,6 +22,7 @@ from livememfs.recall.index.reader import is_indexed
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.session import Session, Summary, prompts_in
+from livememfs.records.trust import Trust
 from livememfs.store.base import list_all
 from livememfs.testing.store import Fault
 
@@ -269,7 +270,8 @@ async def test_the_summary_of_an_observer_is_not_written_over(house: House) -> N
     file.write_text("".join(lines[:10]))
     await house.bring("claude-code")
     key = f"alpha/sessions/{CLAUDE}/{keys.SUMMARY}"
-    assert Summary.parse((await house.replica.read(key)).data, path=key).model == MODEL
+    brought = Summary.parse((await house.replica.read(key)).data, path=key)
+    assert (brought.model, brought.whose) == (MODEL, Trust.IMPORTED)
     observed = Summary(CLAUDE, house.clock.now(), request="The port.", model="a-model").render()
     await house.replica.put(key, observed)
     file.write_text("".join(lines))

@@ -16,7 +16,7 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import EmbeddingUnavailable, Unreachable
 from livememfs.memories import merging as module
 from livememfs.memories.merging import Merging, merge
-from livememfs.memories.storing import remember, versions
+from livememfs.memories.storing import remember, trust_of_object, versions, vouch
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import NAME, Builtin
 from livememfs.recall.embed.model import OnnxModel
@@ -26,6 +26,7 @@ from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.space import Meta
+from livememfs.records.trust import Trust
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.embed import PATIENT
@@ -501,3 +502,31 @@ async def test_who_was_told_to_stop_accepts_nothing_more_and_the_next_mount_comp
         await host.settled()
         (left,) = await host.memories()
         assert left.content == PRECISE
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "left"),
+    [
+        ("agent", "agent", ["agent"]),
+        ("tool", "tool", ["tool"]),
+        ("tool", "agent", ["tool"]),
+        ("imported", "user", ["user"]),
+        ("web", "user", ["user"]),
+        ("agent", "tool", ["agent", "tool"]),
+        ("user", "agent", ["user", "agent"]),
+        ("agent", "web", ["agent", "web"]),
+        ("web", "agent", ["web", "agent"]),
+    ],
+)
+async def test_what_is_merged_has_the_lower_class_and_no_memory_gives_way_to_one_of_a_lower_class(
+    host: Host, older: str, newer: str, left: list[str]
+) -> None:
+    for text, trust in ((SHOULDER, older), (PRECISE, newer)):
+        key = await host.remember(f"---\ntrust: {trust}\n---\n{text}")
+        if trust == "user":  # no text says so of itself
+            await vouch(host.replica, host.clock, await host.replica.names.stat(key), Trust.USER, by="ann")
+        await host.settled()
+
+    level = await host.replica.names.listing(f"{SPACE}/{keys.MEMORIES}/", fresh=True)
+    names = [f"{SPACE}/{keys.MEMORIES}/{name}" for name in sorted(level.objects) if name.endswith(".md")]
+    assert [(await trust_of_object(host.replica, key)).word for key in names] == left

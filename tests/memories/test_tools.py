@@ -194,6 +194,7 @@ async def test_what_was_stored_is_found_by_the_next_call_with_its_score(desk: De
         "id": answer["id"],
         "path": answer["path"],
         "type": "fact",
+        "trust": "agent",
         "category": "",
         "subjects": ["mickael"],
         "created_at": "2026-02-20T14:00:00Z",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_attributes_are_read_and_set_and_the_kernel_sees_the_new_bytes(mounted: 
     assert "a number from 0 to 1" in line["what"]
     os.setxattr(file, "user.livememfs.score", b"1")  # as a copier does with what it has read
     assert attribute(file, "score") == "0.95"
+
+
+def test_an_agent_lowers_the_trust_of_a_memory_and_only_a_person_raises_it(mounted: Mount) -> None:
+    space = mounted / "project"
+    (one,) = remember(space, "one")
+    file = space / "memories" / f"{one}.md"
+
+    def give(trust: str, by: str, status: int = 0) -> str:
+        script = f"import os; os.setxattr('memories/{one}.md', 'user.livememfs.trust', b'{trust}')"
+        command = f'env LIVEMEMFS_AGENT={by} {sys.executable} -c "{script}"'
+        return str(sh(command, cwd=space, status=status).stderr)
+
+    give("web", "claude")
+    assert attribute(file, "trust") == "web"
+    assert b'trust: "web"\n' in file.read_bytes()
+    assert "Operation not permitted" in give("agent", "claude", status=1)
+    give("user", "ann")
+    assert attribute(file, "trust") == "user"
+    assert file.stat().st_size == len(file.read_bytes())
+    assert "user.livememfs.trust" not in os.listxattr(file)
 
 
 def test_views_are_links_that_lead_to_the_files(mounted: Mount) -> None:

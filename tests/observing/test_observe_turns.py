@@ -198,7 +198,8 @@ Session {SESSION}, claude, 2026-02-20 14:00 UTC:
 - Asked: "Mend the login"
 - Last words: "{DECISION} (/livememfs]"
 - Changed: src/f1.py
-- Ran: `npm test` (failed: Exit code 1 2 of 9); `Write src/b.py` (failed: read-only); `git status`
+- Ran: `npm test` (failed; tool output: Exit code 1 2 of 9); \
+`Write src/b.py` (failed; tool output: read-only); `git status`
 """
 
 

@@ -235,7 +235,7 @@ async def test_the_fields_of_a_memory_are_attributes(world: World, here: Host) -
     assert {"state", "key", "etag"} <= set(fields_shown)
 
     await here.write("alpha/live/note", "a note")
-    assert set(await attributes(here, "alpha/live/note")) <= {"state", "key", "etag"}
+    assert set(await attributes(here, "alpha/live/note")) <= {"state", "key", "etag", "trust"}
 
 
 async def test_the_score_is_what_it_weighs_now(world: World, here: Host) -> None:

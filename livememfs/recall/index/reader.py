@@ -7,7 +7,8 @@ is not text, or is empty, has no records. Pure; any thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
+from livememfs.records.trust import BY_KIND, FIELD, USUAL, trust_of
 from livememfs.store.base import StoredObject
 from livememfs.text.fields import decode, split
 from livememfs.text.outline import Outline
@@ -36,6 +38,7 @@ IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "quest
 OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
 """The same for observations."""
 _BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
+_Meta = Mapping[str, str] | None
 _LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
 
 
@@ -54,21 +57,21 @@ def records_of(stored: StoredObject) -> list[Record]:
     """What can be found in an object; nothing if the reader fails on it: one object must not stop all others."""
     info = stored.info
     try:
-        return records_in(info.key, stored.data, info.etag, info.modified_ns // 1_000_000_000)
+        return records_in(info.key, stored.data, info.etag, info.modified_ns // 1_000_000_000, info.meta)
     except Exception:
         log.exception("an object cannot be indexed", key=info.key)
         return []
 
 
-def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
-    """What can be found in an object; `modified` is the time of its version in seconds."""
+def records_in(key: str, data: bytes, etag: str, modified: int, meta: _Meta = None) -> list[Record]:
+    """What can be found in an object; `modified` is the time of its version in seconds, `meta` its metadata."""
     parsed = keys.parse(key)
     of_object: dict[str, Any] = {"ref": key, "key": key, "etag": etag, "space": parsed.space}
     if parsed.kind == "agent":
         of_object["created"] = modified
     if parsed.kind in _READERS:
         try:
-            record = _READERS[parsed.kind](key, parsed, data, of_object)
+            record = _READERS[parsed.kind](key, parsed, data, of_object, meta)
         except NotText:
             return []
         return [record] if record is not None else []
@@ -78,10 +81,18 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
         return []
     if "\0" in text:
         return []
-    return list(_sections(key, parsed, text, etag, modified))
+    trust = _trust(keys.BANK, meta, {})
+    return [replace(record, labels=(*trust, *record.labels)) for record in _sections(key, parsed, text, etag, modified)]
 
 
-def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+def _trust(kind: str, meta: _Meta, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The label that says whose words a record has, where it is not that of its kind."""
+    usual = BY_KIND.get(kind, USUAL)
+    trust = trust_of(meta, fields, usual)
+    return [(FIELD, trust.word)] if trust is not usual else []
+
+
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta) -> Record | None:
     note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
     if not body:
@@ -94,18 +105,19 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, An
         title=_first_line(body),
         created=int(note.timestamp.timestamp()),
         importance=IMPORTANCE.get(note.category, _OTHER_IMPORTANCE),
-        labels=tuple(_labels(note, body)),
+        labels=(*_trust(keys.LIVE, meta, note.extra), *_labels(note, body)),
         pieces=(body,),
     )
 
 
-def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta) -> Record | None:
     collection, _, name = parsed.name.partition("/")
     memory = Memory.parse(data, path=key, collection=collection, name=name)
     body = memory.content.strip()
     if not body or memory.forgotten:
         return None
-    labels = [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
+    labels = _trust(collection, meta, memory.said_of_trust)
+    labels += [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
     labels += [("concept", memory.category)] if memory.category else []
     labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
     return Record(
@@ -124,7 +136,9 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, 
     )
 
 
-def _observation(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+def _observation(
+    key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta
+) -> Record | None:
     """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
     observation = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
     whole = "\n".join(filter(None, (observation.title, observation.subtitle, observation.narrative.strip())))
@@ -139,12 +153,16 @@ def _observation(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[
         title=_first_line(observation.title or whole),
         created=int(observation.created_at.timestamp()),
         importance=OBSERVED[observation.type],
-        labels=(*(("concept", name) for name in observation.concepts), *(("file", name) for name in files)),
+        labels=(
+            *_trust(keys.OBSERVATIONS, meta, observation.extra),
+            *(("concept", name) for name in observation.concepts),
+            *(("file", name) for name in files),
+        ),
         pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
     )
 
 
-def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta) -> Record | None:
     summary = Summary.parse(data, path=key)
     texts = [getattr(summary, name) for name in SUMMARY_FIELDS if getattr(summary, name)]
     if not texts:
@@ -157,7 +175,10 @@ def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any]
         title=_first_line(summary.request or summary.completed or texts[0]),
         created=int(summary.created_at.timestamp()),
         importance=_SUMMARY_IMPORTANCE,
-        labels=tuple(("file", name) for name in files_in("\n".join(texts))),
+        labels=(
+            *_trust(keys.SESSIONS, meta, {FIELD: summary.trust}),
+            *(("file", name) for name in files_in("\n".join(texts))),
+        ),
         pieces=("\n".join(texts),),
     )
 

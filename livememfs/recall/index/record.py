@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from livememfs.records.keys import COLLECTIONS, UNTIL
+from livememfs.records.trust import BY_KIND, FIELD, USUAL, Trust
 
 DIGEST_BYTES = 16
 FILES_READ = 64
@@ -29,7 +30,7 @@ class Record:
     :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, `agents`, one of keys.COLLECTIONS
     :type:    the note's category, the memory's or the observation's type, or that of an agent's own file
     :created: seconds since 1970
-    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`
+    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind
     :pieces:  texts that are found one by one, the whole first
     :links:   pairs of a relation and the id of another memory of the space
     :channel: where it was said, for those who ask for what was said there
@@ -56,6 +57,18 @@ class Record:
     def text(self) -> str:
         """The whole of it."""
         return self.pieces[0] if self.pieces else ""
+
+    @property
+    def trust(self) -> Trust:
+        """Whose words it has."""
+        labelled = next((Trust.named(value) for name, value in self.labels if name == FIELD), None)
+        return labelled or BY_KIND.get(self.kind, USUAL)
+
+    @property
+    def marks(self) -> str:
+        """What stands behind its type where it is told: ` (from tool output)`; empty from an agent's words on."""
+        mark = self.trust.mark
+        return f" ({mark})" if mark else ""
 
     @property
     def memory_id(self) -> str:

@@ -14,7 +14,7 @@ from psycopg import errors, sql
 from livememfs.errors import SettingsError
 from livememfs.recall.postgres.connection import DatabaseConnections, Db, lock
 
-VERSION = "3"
+VERSION = "4"
 """Raised for other tables, and when the same object would be read or analysed differently: its etag does not tell."""
 OLDEST_VECTOR = (0, 8)
 OLDEST_SERVER = 150_000

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from livememfs.recall.turn.athand import excerpt
-from livememfs.recall.turn.choosing import candidate, in_turns, same
+from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
 from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, in_a_line, tell
 from livememfs.records import keys
 
@@ -41,9 +41,18 @@ _EVERYWHERE = frozenset((
 
 
 def tell_about(
-    index: Engine, space: str, path: str, project: str, session: ToldSession, now: datetime, gone: Callable[[str], bool]
+    index: Engine,
+    space: str,
+    path: str,
+    project: str,
+    session: ToldSession,
+    now: datetime,
+    gone: Callable[[str], bool],
+    web: bool = False,
 ) -> str:
-    """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before."""
+    """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before.
+    `web`: what is from the web may be told.
+    """
     path = path[:LONGEST].encode("utf-8", "replace").decode()
     known = about_file(inside(path, project) or path)
     if known in session.told:
@@ -53,6 +62,7 @@ def tell_about(
         stored
         for stored in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
         if stored.record.kind in _KINDS and not gone(stored.record.key) and not keys.has_ended(stored.record.key, now)
+        if may_be_told(stored.record, web)
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
     candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name) if named else ()

@@ -20,6 +20,7 @@ from livememfs.recall.turn.athand import excerpt, fitting
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, ToldSession, tell
 from livememfs.recall.turn.pairs import Pairs
 from livememfs.records import keys
+from livememfs.records.trust import Trust
 
 if TYPE_CHECKING:
     from livememfs.recall.index.engine import Engine
@@ -70,18 +71,22 @@ class PrehookSettings:
 class Choosing:
     """The choice for one turn, in a worker thread: `begin`, and then `tell`. Without an index only `lacking` is looked
     at: the records that the index lacks. `question` is the vector of the message, set between the two; None without.
+    `web`: what is from the web may be told.
     """
 
     def __init__(
         self, index: Engine | None, space: str, turn: Turn, now: datetime,
         settings: PrehookSettings, spent: dict[str, float], *, asks: bool, gone: Callable[[str], bool],
-        lacking: Sequence[Record] = (),
+        lacking: Sequence[Record] = (), web: bool = False,
     ) -> None:  # fmt: skip
         self._index, self._space, self.turn = index, space, turn
         self.question: Floats | None = None
         self._pinned: Numbered = []
         self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
-        self._lacking = [record for record in lacking if not keys.has_ended(record.key, now)]
+        self._web = web
+        self._lacking = [
+            record for record in lacking if not keys.has_ended(record.key, now) and may_be_told(record, web)
+        ]
         self._newer = {record.key for record in lacking}
 
     def begin(self, session: ToldSession) -> None:
@@ -183,8 +188,14 @@ class Choosing:
         return hits
 
     def _is_there(self, record: Record) -> bool:
-        """Whether the bucket still has this version, as far as is known."""
-        return not (keys.has_ended(record.key, self._now) or self._gone(record.key) or record.key in self._newer)
+        """Whether the bucket still has this version, as far as is known, and it may be told."""
+        gone = keys.has_ended(record.key, self._now) or self._gone(record.key) or record.key in self._newer
+        return not gone and may_be_told(record, self._web)
+
+
+def may_be_told(record: Record, web: bool) -> bool:
+    """Whether a record may be told to who did not ask for it; `web`: the space allows it of what is from the web."""
+    return web or record.trust > Trust.WEB
 
 
 def same(index: Engine | None, alike: float) -> Same:
@@ -227,7 +238,7 @@ def candidate(record: Record, section: Section, vector: Floats | None, message: 
         text = excerpt(text, message, SHOWN_CHARACTERS)
     elif record.kind == keys.OBSERVATIONS:
         about = f"{record.type}, {made}"
-    return Candidate(id_of(record), section, text, about, vector)
+    return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector)
 
 
 def id_of(record: Record) -> str:

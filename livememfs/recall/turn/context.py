@@ -19,6 +19,7 @@ import trio
 
 from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.inject import in_a_line
 from livememfs.recall.turn.pending import Pending
 from livememfs.recall.turn.timeline import fitting, legend, timeline
@@ -26,6 +27,7 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
+from livememfs.records.trust import Trust, trust_of
 from livememfs.text.own import END, HEAD, basic, fenced
 from livememfs.text.size import cut_to, tokens
 
@@ -78,7 +80,7 @@ class ContextPages:
 
     def __init__(self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET) -> None:
         self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
-        self._pending = Pending(replica, clock)
+        self._pending, self._web = Pending(replica, clock), WebAllowed(replica)
         self._pages: dict[str, _Known] = {}
         self._parsed: dict[str, tuple[str, Observation]] = {}
         self._kinds: dict[str, tuple[object, list[str]]] = {}
@@ -113,12 +115,13 @@ class ContextPages:
         if known is not None and lasts and known.stamp == await self._stamp(space, known.sessions):
             return await self._told(space, known)
         self._counts["made"] += 1
-        observations = await self._newest(space)
+        observations = [each for each in await self._newest(space) if await self._may_tell(space, each.trust)]
         sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
-        texts = await self._texts(who), await self._texts(wishes), await self._last_summary(space, sessions)
-        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), *texts, observations)
+        identity, wanted = await self._texts(space, who), await self._texts(space, wishes)
+        summary = await self._last_summary(space, sessions)
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), identity, wanted, summary, observations)
         return await self._told(space, self._pages[space])
 
     async def _told(self, space: str, known: _Known) -> str:
@@ -135,7 +138,7 @@ class ContextPages:
     async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
         """Something that is equal only while nothing that a page is made from has changed."""
         top = await self._replica.names.listing(f"{space}/")
-        parts: list[object] = []
+        parts: list[object] = [await self._web.of(space)]
         for folder in (keys.OBSERVATIONS, *keys.COLLECTIONS):
             if folder in top.folders:
                 parts.append((folder, (await self._replica.names.listing(f"{space}/{folder}/")).serial))
@@ -187,8 +190,9 @@ class ContextPages:
             with suppress(ObjectMissing, NotText):
                 last = Summary.parse((await self._replica.read(key)).data, path=key)
                 lines = [f"- {word}: {_sentence(text)}" for name, word in _SUMMED_UP if (text := getattr(last, name))]
-                if lines:
-                    return "\n".join([f"## Last session ({last.created_at:%Y-%m-%d})", *lines])
+                if lines and await self._may_tell(space, last.whose):
+                    about = ", ".join(filter(None, (f"{last.created_at:%Y-%m-%d}", last.whose.mark)))
+                    return "\n".join([f"## Last session ({about})", *lines])
         return ""
 
     async def _chosen(self, space: str, kind: str) -> list[str]:
@@ -213,7 +217,10 @@ class ContextPages:
             self._kinds[prefix] = level.serial, named
         return named
 
-    async def _texts(self, named: Sequence[str]) -> list[str]:
+    async def _may_tell(self, space: str, trust: Trust) -> bool:
+        return trust > Trust.WEB or await self._web.of(space)
+
+    async def _texts(self, space: str, named: Sequence[str]) -> list[str]:
         objects = await self._replica.read_many(named)
         texts = []
         for key in named:
@@ -221,8 +228,10 @@ class ContextPages:
                 collection, _, name = keys.parse(key).name.partition("/")
                 with suppress(NotText):
                     memory = Memory.parse(objects[key].data, path=key, collection=collection, name=name)
-                    if not memory.forgotten and memory.content.strip():
-                        texts.append(in_a_line(memory.content, SHOWN_CHARACTERS))
+                    trust = trust_of(objects[key].info.meta, memory.said_of_trust)
+                    if not memory.forgotten and memory.content.strip() and await self._may_tell(space, trust):
+                        mark = f"({trust.mark}) " if trust.mark else ""
+                        texts.append(mark + in_a_line(memory.content, SHOWN_CHARACTERS))
         return texts
 
     # --- the page -----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class Pairs:
 
     def _add(self, older: Record, newer: Record) -> None:
         if stands(older.text, newer.text):
-            texts = in_a_line(older.text, EACH), in_a_line(newer.text, EACH)
+            texts = f"{in_a_line(older.text, EACH)}{older.marks}", in_a_line(newer.text, EACH)
             line = told(texts[0], older.updated or older.created, texts[1], newer.updated or newer.created)
             self._of[newer.key] = self._of[older.key] = newer, line
 

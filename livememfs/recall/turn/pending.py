@@ -17,7 +17,9 @@ from livememfs.errors import LiveMemError
 from livememfs.recall.turn.inject import in_a_line
 from livememfs.records import keys
 from livememfs.records.event import EDITS, Event
+from livememfs.records.origin import trust_of_event
 from livememfs.records.session import last_prompts
+from livememfs.records.trust import Trust
 from livememfs.text.foreign import Unreadable
 from livememfs.text.size import tokens
 
@@ -90,6 +92,15 @@ def _events(lines: Sequence[str]) -> Iterator[Event]:
             yield Event.from_json(line)
 
 
+def _failed(event: Event) -> str:
+    """That a use failed, and the tool's word on why; not that of a page, which nobody asked for."""
+    if not event.failed:
+        return ""
+    if trust_of_event(event) is Trust.WEB:
+        return " (failed)"
+    return f" (failed; tool output: {in_a_line(event.error(), SHORT)})"
+
+
 def _done(events: Sequence[Event]) -> list[str]:
     """The files that were changed, and the commands that ran, with what failed."""
     changed: list[str] = []
@@ -100,8 +111,7 @@ def _done(events: Sequence[Event]) -> list[str]:
             f"{event.tool} {', '.join(files)}" if event.failed and event.tool.lower() in EDITS else ""
         )
         if what:
-            failed = f" (failed: {in_a_line(event.error(), SHORT)})" if event.failed else ""
-            ran.append(f"`{in_a_line(what, SHORT)}`{failed}")
+            ran.append(f"`{in_a_line(what, SHORT)}`{_failed(event)}")
         elif not event.failed:
             changed += files
     names = list(dict.fromkeys(changed))

@@ -17,6 +17,7 @@ import trio
 
 from livememfs.clock import Clock
 from livememfs.recall.index.words import content_words
+from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.athand import AtHand
 from livememfs.recall.turn.choosing import Choosing, PrehookSettings, timed
 from livememfs.recall.turn.inject import Told
@@ -99,10 +100,11 @@ class Prehook:
         settings: PrehookSettings | None = None,
         *,
         used: Callable[[str, Sequence[str]], None] = lambda *_: None,
+        web: WebAllowed | None = None,
     ) -> None:
         self._recall, self._clock, self._told = recall, clock, told
         self.settings = settings or PrehookSettings()
-        self._used = used
+        self._used, self._web = used, web
         self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
 
     async def turn(self, space: str, turn: Turn) -> TurnAnswer:
@@ -146,9 +148,9 @@ class Prehook:
             with trio.move_on_after(FILE_PATIENCE):
                 async with kept.lock:
                     await self._told.caught_up(kept, 0.0)
-                    now, gone = self._clock.now(), self._recall.has_gone
+                    now, gone, web = self._clock.now(), self._recall.has_gone, await self._tells_web(space)
                     block = await trio.to_thread.run_sync(
-                        _tell_about, index, space, path, project, kept.session, now, gone
+                        _tell_about, index, space, path, project, kept.session, now, gone, web
                     )
             if block:
                 self._counts["files"] += 1
@@ -170,7 +172,10 @@ class Prehook:
             with timed(spent, "index"):
                 index, lacking = await self._looked(space, notes)
             now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
-            work = Choosing(index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking)
+            web = await self._tells_web(space)
+            work = Choosing(
+                index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking, web=web
+            )
             async with trio.open_nursery() as nursery:  # side by side: to embed the question takes as long
                 if asks and index is not None:
                     nursery.start_soon(self._embed, work, notes, spent)
@@ -186,6 +191,9 @@ class Prehook:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             return TurnAnswer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+
+    async def _tells_web(self, space: str) -> bool:
+        return self._web is not None and await self._web.of(space)
 
     async def _embed(self, work: Choosing, notes: list[str], spent: dict[str, float]) -> None:
         with timed(spent, "embedding"):

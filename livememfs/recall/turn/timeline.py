@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from itertools import groupby
 
 from livememfs.records.observation import ICONS, Observation
+from livememfs.records.trust import Trust, least
 from livememfs.text.own import basic
 from livememfs.text.size import tokens
 
@@ -23,8 +24,10 @@ def line(observation: Observation, *, marked: bool = False) -> str:
     """One observation: id, time in UTC, icon, title, and what it costs to read all of it."""
     at = observation.created_at.astimezone(UTC)
     title = " ".join(observation.title.split()).replace("|", "/") or observation.type
+    web = f" ({Trust.WEB.mark})" if observation.trust is Trust.WEB else ""
     return basic(
-        f"{'> ' if marked else ''}#{observation.id} {at:%H:%M} {ICONS[observation.type]} {title} ~{observation.tokens}"
+        f"{'> ' if marked else ''}#{observation.id} {at:%H:%M} {ICONS[observation.type]} {title}{web}"
+        f" ~{observation.tokens}"
     )
 
 
@@ -75,9 +78,12 @@ def fitting(observations: Sequence[Observation], budget: int) -> list[Observatio
 
 
 def legend(observations: Iterable[Observation]) -> str:
-    """What the icons mean, of those that are used."""
-    used = {observation.type for observation in observations}
-    return ", ".join(f"{icon} {name}" for name, icon in ICONS.items() if name in used)
+    """What the icons mean, of those that are used, and whose words the lines have that say nothing of it."""
+    shown = list(observations)
+    used = {observation.type for observation in shown}
+    icons = ", ".join(f"{icon} {name}" for name, icon in ICONS.items() if name in used)
+    low = least(observation.trust for observation in shown if observation.trust is not Trust.WEB)
+    return f"{icons}; {low.mark}" if low.mark else icons
 
 
 def _day(observation: Observation) -> date:

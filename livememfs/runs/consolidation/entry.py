@@ -12,6 +12,7 @@ from typing import Any
 from livememfs.records import keys
 from livememfs.records.ledger import MOST_LINES, Entry, Part, Write
 from livememfs.records.space import render_synthesis
+from livememfs.records.trust import stamp
 from livememfs.runs.consolidation.inputs import BankInputs
 from livememfs.runs.consolidation.plan import BankPlan, FileChange
 from livememfs.runs.coverage import words
@@ -28,9 +29,13 @@ def entry_of(inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, m
     synthesis = render_synthesis(plan.synthesis, now, processed, inputs.consolidation)
     meta = inputs.meta.after_run(now, processed, inputs.number)
     writes = [
-        Write(f"{keys.BANK}/{change.name}", change.etag, change.content, was=change.old) for change in plan.changes
+        Write(f"{keys.BANK}/{change.name}", change.etag, change.content, was=change.old, meta=stamp(change.trust))
+        for change in plan.changes
     ]
-    writes.append(Write(keys.SYNTHESIS, inputs.synthesis_etag, synthesis.decode(), was=inputs.synthesis_text))
+    about = stamp(plan.trust)
+    writes.append(
+        Write(keys.SYNTHESIS, inputs.synthesis_etag, synthesis.decode(), was=inputs.synthesis_text, meta=about)
+    )
     writes.append(Write(keys.META, inputs.meta_etag, meta.render().decode()))
     return Entry(
         number=inputs.number,

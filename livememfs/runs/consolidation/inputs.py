@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import structlog
 
@@ -17,9 +18,10 @@ from livememfs.errors import NotText, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.rules import DEFAULT, templates
 from livememfs.records.space import Synthesis, parse_synthesis
+from livememfs.records.trust import USUAL, Trust, trust_of
 from livememfs.runs.consolidation.excerpt import Excerpt
 from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
-from livememfs.runs.notes import note_objects, read_notes, read_versions
+from livememfs.runs.notes import note_objects, read_notes, read_whole
 from livememfs.spaces.counts import put_right
 from livememfs.spaces.objects import put_new, wait_for_notes
 
@@ -28,11 +30,14 @@ log = structlog.get_logger("livememfs.runs")
 
 @dataclass(frozen=True)
 class BankFile:
-    """A bank file as it was read. `name` is relative to `bank/`; `text` is None when it is not UTF-8."""
+    """A bank file as it was read. `name` is relative to `bank/`; `text` is None when it is not UTF-8; `trust` is the
+    class of the least of what was worked into it.
+    """
 
     name: str
     etag: str
     text: str | None
+    trust: Trust = USUAL
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class BankInputs(Inputs):
 
     :synthesis_text: the whole object, None when there is none or it is no text
     :excerpt:        what a request shows of the bank; None: all of it
+    :synthesis_trust: the class of the synthesis
     """
 
     rules: str = ""
@@ -49,6 +55,7 @@ class BankInputs(Inputs):
     synthesis_text: str | None = None
     bank: Mapping[str, BankFile] = field(default_factory=dict)
     excerpt: Excerpt | None = None
+    synthesis_trust: Trust = USUAL
 
     @property
     def size(self) -> int:
@@ -69,20 +76,19 @@ async def gather(replica: Replica, space: str, choice: NoteChoice) -> BankInputs
     meta, meta_etag = await read_meta(replica, space)
     waiting, unreadable = await read_notes(replica, await note_objects(replica, space))
     waiting, late = await leave_out_late(replica, space, waiting, choice)
-    notes, remaining = choice.of(waiting)
+    # A line from the web would hide its whole file from every session.
+    notes, remaining = choice.of([live for live in waiting if meta.allow_web or live.trust > Trust.WEB])
     inputs = BankInputs(space, meta, meta_etag, notes, remaining, unreadable, choice.ledger, late, choice.now)
     if not notes:
         return inputs
     meta = await put_right(replica, space, meta)
     rules = await _read_rules(replica, space, seal=choice.seal)
-    synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
+    synthesis = await _read_synthesis(replica, space)
     return replace(
         inputs,
         meta=meta,
         rules=rules,
-        synthesis=synthesis,
-        synthesis_etag=synthesis_etag,
-        synthesis_text=synthesis_text,
+        **synthesis,
         bank=await _read_bank(replica, space),
     )
 
@@ -107,30 +113,32 @@ async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:
         raise NotText(path=key, detail=f"at offset {error.start}") from error
 
 
-async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None, str | None]:
+async def _read_synthesis(replica: Replica, space: str) -> dict[str, Any]:
+    """The fields of BankInputs that concern it."""
     try:
         synthesis = await replica.read(keys.synthesis_key(space), fresh=True)
     except ObjectMissing:
-        return None, None, None
+        return {}
+    read = {"synthesis_etag": synthesis.info.etag, "synthesis_trust": trust_of(synthesis.info.meta, {})}
     try:
-        return parse_synthesis(synthesis.data), synthesis.info.etag, synthesis.data.decode("utf-8")
+        return {**read, "synthesis": parse_synthesis(synthesis.data), "synthesis_text": synthesis.data.decode("utf-8")}
     except NotText:  # this run overwrites it; nothing in it can be used
-        return None, synthesis.info.etag, None
+        return read
 
 
 async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
     infos = [info for info in await replica.names.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
-    contents = await read_versions(replica, infos)
+    objects = await read_whole(replica, infos)
     bank: dict[str, BankFile] = {}
     for info in infos:
-        if info.key not in contents:
+        if info.key not in objects:
             raise PreconditionFailed(key=info.key)
         name = keys.parse(info.key).name
         try:
-            text: str | None = contents[info.key].decode("utf-8")
+            text: str | None = objects[info.key].data.decode("utf-8")
         except UnicodeDecodeError:
             text = None
-        bank[name] = BankFile(name, info.etag, text)
+        bank[name] = BankFile(name, info.etag, text, trust_of(objects[info.key].info.meta, {}))
     return bank
 
 

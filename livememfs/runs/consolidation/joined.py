@@ -11,11 +11,12 @@ from dataclasses import replace
 from livememfs.errors import ContextTooSmall
 from livememfs.records.ledger import Unsourced
 from livememfs.records.space import Synthesis
+from livememfs.records.trust import USUAL, Trust, least
 from livememfs.runs.batches import Joined, Prompt, RequestRoom, free
 from livememfs.runs.consolidation.excerpt import Excerpt, excerpt
 from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.plan import BankPlan, FileChange
-from livememfs.runs.coverage import Coverage
+from livememfs.runs.coverage import Coverage, words
 from livememfs.runs.pieces import PER_NOTE, NotePiece
 from livememfs.text.outgoing import Reason
 from livememfs.text.size import tokens
@@ -35,7 +36,7 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
         self._reasons: list[Reason] = []
-        self._synthesis = inputs.synthesis
+        self._synthesis, self._trust = inputs.synthesis, inputs.synthesis_trust
         self._window = 0
         self._text = ""
 
@@ -67,22 +68,26 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
     def _now(self, batch: Sequence[NotePiece]) -> BankInputs:
         bank = dict(self._inputs.bank)
         for name, change in self._changes.items():
-            bank[name] = BankFile(name, change.etag or "", change.content)
+            bank[name] = BankFile(name, change.etag or "", change.content, change.trust)
         notes = tuple(sent.live for sent in batch)
         return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
 
     def add(self, batch: Sequence[NotePiece], plan: BankPlan) -> None:
-        """Add the plan of one request."""
+        """Add the plan of one request. A file has the class of the least of what was ever worked into it."""
+        seen, bank = least(sent.live.trust for sent in batch), self._now(()).bank
+        low = [*bank.values(), BankFile("", "", self._synthesis.body if self._synthesis else "", self._trust)]
         for change in plan.changes:
+            was = bank[change.name].trust if change.name in bank else USUAL
+            trust = moved(change, [file for file in low if file.name != change.name], min(was, seen, USUAL))
             first = self._changes.get(change.name)
             present = self._inputs.bank.get(change.name)
             old, etag = (present.text, present.etag) if present is not None else (None, None)
             edits = (*(first.edits if first else ()), *change.edits)
-            self._changes[change.name] = FileChange(change.name, change.content, old, etag, edits)
+            self._changes[change.name] = FileChange(change.name, change.content, old, etag, edits, trust)
         self._unsourced += plan.unsourced
         self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
         self._reasons += plan.reasons
-        self._text = plan.synthesis
+        self._text, self._trust = plan.synthesis, min(self._trust, seen, USUAL)
         self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
 
     def plan(self, coverage: Coverage) -> BankPlan:
@@ -91,7 +96,41 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         updated = sum(change.action == "updated" for change in changes)
         unchanged = len(self._inputs.bank) - updated
         remarks = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
-        return BankPlan(changes, unchanged, self._text, coverage, *remarks)
+        return BankPlan(changes, unchanged, self._text, coverage, *remarks, trust=self._trust)
+
+
+def word_for_word(plan: BankPlan, inputs: BankInputs) -> BankPlan:
+    """A plan that no model made: each file has the class of the least of the notes that are in it."""
+    fates = plan.coverage.fates.items()
+    used = {
+        change.name: [inputs.notes[number - 1] for number, fate in fates if change.name in fate.used_in]
+        for change in plan.changes
+    }
+    was = {name: file.trust for name, file in inputs.bank.items()}
+    changes = [
+        replace(change, trust=least((USUAL, was.get(change.name, USUAL), *(live.trust for live in used[change.name]))))
+        for change in plan.changes
+    ]
+    trust = least((USUAL, inputs.synthesis_trust, *(live.trust for live in inputs.notes)))
+    return replace(plan, changes=tuple(changes), trust=trust)
+
+
+SHARED = 0.6
+"""The share of a new line's words from which on it counts as taken from a line of another file."""
+
+
+def moved(change: FileChange, others: Sequence[BankFile], trust: Trust) -> Trust:
+    """The class of a changed file: at most that of the files from which it has taken lines."""
+    lower = [file for file in others if file.trust < trust and file.text]
+    before = set((change.old or "").splitlines())
+    new = [words(line) for line in change.content.splitlines() if line not in before] if lower else []
+    taken = [
+        file.trust
+        for file in lower
+        for line in map(words, (file.text or "").splitlines())
+        if line and any(mine and len(mine & line) >= SHARED * len(mine) for mine in new)
+    ]
+    return least((*taken, trust))
 
 
 def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:

@@ -15,6 +15,7 @@ from livememfs.errors import InvalidName, ReplyRefused
 from livememfs.llm.base import ChatReply
 from livememfs.records.ledger import Unsourced
 from livememfs.records.names import check_bank_name
+from livememfs.records.trust import USUAL, Trust
 from livememfs.runs.consolidation.coverage import overlap_coverage, read_coverage, shares_words
 from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.judge import judge
@@ -44,6 +45,7 @@ class FileChange:
 
     :old:   its text now, with `etag`; both None for a new file
     :edits: those that made the content; empty when the reply had it in full
+    :trust: the class of the least of what was worked into it
     """
 
     name: str
@@ -51,6 +53,7 @@ class FileChange:
     old: str | None
     etag: str | None
     edits: tuple[Edit, ...] = ()
+    trust: Trust = USUAL
 
     @property
     def action(self) -> Literal["created", "updated"]:
@@ -69,6 +72,7 @@ class BankPlan:
     :warnings:  faults that are no reason to refuse the plan, one sentence each
     :reasons:   why the reply drops what it drops
     :outgoing:  lines that leave the bank; known once the plan is whole (see `Work.accounted`)
+    :trust:     the class of the synthesis
     """
 
     changes: tuple[FileChange, ...]
@@ -79,6 +83,7 @@ class BankPlan:
     warnings: tuple[str, ...] = ()
     reasons: tuple[Reason, ...] = ()
     outgoing: tuple[Outgoing, ...] = ()
+    trust: Trust = USUAL
 
     def bank_after(self, bank: Mapping[str, str]) -> dict[str, str]:
         """The bank's texts by name once the plan is carried out on `bank`."""

@@ -21,7 +21,7 @@ from livememfs.runs.consolidation.diff import render_diff
 from livememfs.runs.consolidation.entry import entry_of
 from livememfs.runs.consolidation.hold import too_much
 from livememfs.runs.consolidation.inputs import BankInputs, check_unchanged, gather
-from livememfs.runs.consolidation.joined import JoinedBank
+from livememfs.runs.consolidation.joined import JoinedBank, word_for_word
 from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, BankPlan, make_plan, plan_from_reply
 from livememfs.runs.consolidation.prompt import REPLY_SCHEMA, consolidation_prompt
 from livememfs.runs.coverage import skips_all
@@ -51,7 +51,8 @@ class Consolidation(Work[BankInputs, BankPlan]):
     def without_model(self, inputs: BankInputs) -> BankPlan:
         notes = [live.unread for live in inputs.notes]
         reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
-        return make_plan(reply, inputs, lenient=True)  # word for word, so every fact is in the notes
+        plan = make_plan(reply, inputs, lenient=True)  # word for word, so every fact is in the notes
+        return word_for_word(plan, inputs)
 
     def joined(self, inputs: BankInputs) -> JoinedBank:
         return JoinedBank(inputs)

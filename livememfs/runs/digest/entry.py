@@ -16,6 +16,7 @@ from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
+from livememfs.records.trust import stamp, with_trust
 from livememfs.runs.coverage import Fate
 from livememfs.runs.digest.inputs import DigestInputs, takes_notes
 from livememfs.runs.digest.plan import DigestFact, DigestPlan
@@ -96,7 +97,7 @@ def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str
     key = f"{fact.collection}/{name}"
     # A note of another program may have had something private in it, and a reply may repeat it.
     data, _ = privacy.redact_file(sealed(memory, f"{inputs.space}/{key}"))
-    return Write(key, None, data.decode())
+    return Write(key, None, data.decode(), meta=stamp(fact.trust))
 
 
 def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
@@ -113,7 +114,7 @@ def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
         source=SOURCE,
         expires_at=expiry(fact.ttl, now) if fact.ttl else None,
         space_id=inputs.space,
-        extra={"from": notes}
+        extra=with_trust({"from": notes}, fact.trust)
         | ({"unsourced": list(fact.unsourced)} if fact.unsourced else {})
         | ({CORRECTS: [id_of(fact.corrects.rpartition("/")[2])]} if fact.corrects else {}),
     )

@@ -20,6 +20,7 @@ from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
 from livememfs.records.space import Meta
+from livememfs.records.trust import USUAL, Trust, trust_of
 from livememfs.runs.coverage import words
 from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
 from livememfs.runs.ledger import newest_digest
@@ -39,12 +40,13 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class KnownMemory:
-    """A memory of the space. `key` is relative to the space."""
+    """A memory of the space. `key` is relative to the space, `trust` says whose words it has."""
 
     key: str
     type: str
     content: str
     subjects: tuple[str, ...] = ()
+    trust: Trust = USUAL
 
     @property
     def collection(self) -> str:
@@ -181,5 +183,6 @@ def _known(key: str, data: bytes, now: datetime) -> KnownMemory | None:
     with suppress(NotText):
         memory = Memory.parse(data, path=key, collection=collection, name=name)
         if memory.is_there(now):
-            return KnownMemory(parsed.name, memory.type, memory.content.strip(), memory.subjects)
+            trust = trust_of(None, memory.said_of_trust)  # without its stamp: a digest is told of no class too high
+            return KnownMemory(parsed.name, memory.type, memory.content.strip(), memory.subjects, trust)
     return None

@@ -16,6 +16,7 @@ from livememfs.llm.base import ChatReply
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
+from livememfs.records.trust import USUAL, Trust, least
 from livememfs.runs.batches import Joined, RequestRoom
 from livememfs.runs.coverage import Coverage, Fate
 from livememfs.runs.digest.inputs import DigestInputs, KnownMemory, within
@@ -57,6 +58,7 @@ class DigestFact:
     :unsourced: numbers, dates and the like that no note has
     :corrects:  the key, relative to the space, of a memory whose place it takes
     :same_as:   the key, relative to the space, of a memory with the same words; nothing is stored then
+    :trust:     that of the least of the notes in its request
     """
 
     content: str
@@ -70,6 +72,7 @@ class DigestFact:
     unsourced: tuple[str, ...] = ()
     same_as: str = ""
     corrects: str = ""
+    trust: Trust = USUAL
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,9 @@ def make_plan(
         raise ReplyRefused(listed(faults))
     sources = sources_of(inputs, (known.content for known in inputs.known))
     judged = [_judged(fact, sources, inputs.known) for fact in facts]
+    # A model has seen all of the notes, whichever it names.
+    seen = [inputs.notes if not verbatim else [inputs.notes[n - 1] for n in fact.sources] for fact in facts]
+    judged = [replace(fact, trust=least(live.trust for live in of)) for fact, of in zip(judged, seen, strict=True)]
     invented = [fault for number, fact in enumerate(judged, 1) for fault in _invented(number, fact)]
     if invented and not lenient:
         raise ReplyRefused(listed(invented))
@@ -137,10 +143,15 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
         self._warnings: list[str] = []
 
     def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[DigestInputs, int]:
-        """The notes of one request, and the memories that are known by now."""
-        stored = [KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
+        """The notes of one request, and the memories that are known by now; none of a lower class than the notes."""
+        stored = [
+            KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects, fact.trust)
+            for fact in self._facts
+        ]
         notes = tuple(sent.live for sent in batch)
-        known = within((*reversed(stored), *self._inputs.known), self._inputs.room)
+        least_of = least(live.trust for live in notes)
+        higher = [known for known in (*reversed(stored), *self._inputs.known) if known.trust >= min(least_of, USUAL)]
+        known = within(higher, self._inputs.room)
         return replace(self._inputs, notes=notes, known=known), len(batch)
 
     def add(self, batch: Sequence[NotePiece], plan: DigestPlan) -> None:

@@ -37,7 +37,7 @@ async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) ->
         if keys.has_ended(key, clock.now()) or (again and await _was_there(replica, entry.space, write.key)):
             return
         with suppress(PreconditionFailed):  # the answer to an earlier attempt was lost
-            await put_new(replica, key, (write.content or "").encode("utf-8", "backslashreplace"))
+            await put_new(replica, key, (write.content or "").encode("utf-8", "backslashreplace"), meta=write.meta)
 
     await for_each(entry.writes, store_one)
     with suppress(PreconditionFailed):

@@ -142,11 +142,14 @@ class TakeBack:
         before, was = now.etag if now is not None else None, _text(old)
         text = _text(new)
         copy = then.key if then is not None and text is None else ""
-        meta = await self._marks(then) if then is not None and name.startswith(_LIVE) else {}
+        kept = name.startswith((_LIVE, f"{keys.BANK}/", keys.SYNTHESIS))
+        meta = await self._marks(then) if then is not None and kept else {}
         return Write(name, before, text, copy, was, meta)
 
     async def _marks(self, then: ObjectInfo) -> dict[str, str]:
-        """A note's user metadata: without it, the name under which the note was written would not work any more."""
+        """The user metadata of a note or a bank file: without it, the name under which the note was written would not
+        work any more, and what a tool gave out would pass for an agent's words.
+        """
         meta = (await self._replica.names.stat(then.key, fresh=True)).meta or {}
         return {name: value for name, value in meta.items() if name not in OF_ONE_VERSION}
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
+from livememfs.memories.storing import trust_of_object
 from livememfs.records import attributes
 from livememfs.records.memory import Memory
 from livememfs.records.sealing import says_nothing
 from livememfs.text.frontmatter import FrontMatterError
-from livememfs.tree.node import NOBODY, AttrChange, OpenMode
+from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
 from livememfs.tree.objectfile import held
 from livememfs.tree.space.note import NoteFile
 
@@ -64,10 +65,10 @@ class MemoryFile(NoteFile):
     def sets(self, name: str) -> bool:
         return super().sets(name) or name.removeprefix(PREFIX) in attributes.SETTABLE
 
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
         field = name.removeprefix(PREFIX)
         if not name.startswith(PREFIX) or field not in attributes.SETTABLE:
-            await super().set_xattr(name, value)
+            await super().set_xattr(name, value, caller)
             return
         try:
             text = value.decode() if value is not None else None
@@ -88,6 +89,7 @@ class MemoryFile(NoteFile):
                 raise errors.BeingWritten("its fields can be set afterwards", path=self.path)
             handle = await self.open(OpenMode(write=True), NOBODY)
             try:
+                self.given = await trust_of_object(self.context.replica, self.key)  # other fields leave it as it is
                 before = Memory.parse(self.body.value(), path=self.path, collection=self.live.form.folder)
                 data = await self._amended(before, change)
                 if says_nothing(data):  # the close would store nothing, without an error
@@ -96,6 +98,7 @@ class MemoryFile(NoteFile):
                 await handle.write(0, data)
                 await handle.flush()
             finally:
+                self.given = None
                 await handle.release()
 
     async def _amended(self, before: Memory, change: Callable[[Memory], Memory]) -> bytes:

@@ -8,20 +8,23 @@ process. Trio thread only.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.concurrency import aside
+from livememfs.memories.storing import trust_of_object, vouch
 from livememfs.records import names
-from livememfs.records.metadata import META_MODE, META_NAME
+from livememfs.records.metadata import META_MODE, META_NAME, META_TRUST
 from livememfs.records.note import order_of
-from livememfs.records.sealing import Former, Sealed, is_public, redacted_name, says_nothing
+from livememfs.records.sealing import Former, Provenance, Sealed, is_public, redacted_name, says_nothing
+from livememfs.records.trust import Trust
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
-from livememfs.tree.node import Caller, Handle, OpenMode
+from livememfs.tree.node import NOBODY, OWN_XATTRS, Caller, Handle, OpenMode
 from livememfs.tree.objectfile import DEFAULT_MODE, ObjectFile, inherited, pending_attrs
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
     from livememfs.tree.space.live import Live
 
+TRUST = f"{OWN_XATTRS}trust"
+"""The attribute with the class of a note or a memory. It is not listed, so that no copier gives it to another file."""
 USUAL_MODE = (META_MODE, f"{DEFAULT_MODE:o}")
 
 
@@ -39,10 +44,11 @@ class NoteFile(ObjectFile):
 
     `key` is None for a draft that was never sealed and for litter. `written` is the name a user gave it, empty when
     only its canonical name is known. `parks` is the key of the note that an editor moved aside under this (litter)
-    name: its object stays in the bucket until the editor has saved, or removed the backup.
+    name: its object stays in the bucket until the editor has saved, or removed the backup. `given` is the class that
+    its next version gets; None: it is judged.
     """
 
-    __slots__ = ("agent", "live", "parks", "written")
+    __slots__ = ("agent", "given", "live", "parks", "written")
 
     def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
         super().__init__(live, name, context, info, info.key if info is not None else None)
@@ -50,6 +56,7 @@ class NoteFile(ObjectFile):
         self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
         self.parks: str | None = None
         self.agent = ""
+        self.given: Trust | None = None
 
     @property
     def local(self) -> bool:
@@ -87,6 +94,7 @@ class NoteFile(ObjectFile):
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
+            origin=Provenance(given=self.given),
         )
         sealed = await aside(len(raw), seal)
         if self.key is None:
@@ -94,7 +102,8 @@ class NoteFile(ObjectFile):
         elif (name := self.live.form.renewed(self.key.rpartition("/")[2], sealed)) != self.key.rpartition("/")[2]:
             self._move(body, self.live.prefix + name)
         with pending_attrs(self) as attrs:
-            info = await self.store(body, sealed.data, self.meta(attrs))
+            kept = {name: value for name, value in self.meta(attrs).items() if name != META_TRUST}
+            info = await self.store(body, sealed.data, {**kept, **sealed.meta})
         body.saved, body.info = changes, info
         self._report_private(sealed.replaced)
         if body is not self.body or raw != sealed.data:
@@ -133,7 +142,32 @@ class NoteFile(ObjectFile):
             stored = await self.context.replica.read(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return None  # without it the new version is sealed by itself
-        return Former(self.key.rpartition("/")[2], stored.data)
+        return Former(self.key.rpartition("/")[2], stored.data, stored.info.meta or {})
+
+    # --- its class of trust -------------------------------------------------------------------------------------
+
+    async def xattrs(self) -> Mapping[str, bytes]:
+        shown = dict(await super().xattrs())
+        if self.key is not None:
+            with suppress(errors.ObjectMissing, errors.NotText, errors.Unreachable, errors.Throttled):
+                shown[TRUST] = (await trust_of_object(self.context.replica, self.key)).word.encode()
+        return shown
+
+    def sets(self, name: str) -> bool:
+        return super().sets(name) or name == TRUST
+
+    async def set_xattr(self, name: str, value: bytes | None, caller: Caller = NOBODY) -> None:
+        if name != TRUST:
+            await super().set_xattr(name, value, caller)
+            return
+        trust = Trust.named((value or b"").decode("utf-8", "replace"))
+        if trust is None:
+            raise errors.Unusable(f"trust is one of {', '.join(each.word for each in Trust)}", path=self.path)
+        if self.key is None or self.busy:
+            raise errors.BeingWritten("its trust can be set afterwards", path=self.path)
+        info = await self.context.replica.names.stat(self.key)
+        by = self.context.agent_of(caller.pid) if caller.pid else ""
+        await vouch(self.context.replica, self.context.clock, info, trust, by=by)
 
     def _free_key(self, sealed: Sealed) -> str:
         """A canonical key that is free, as far as is known. A file with a canonical name keeps that name."""

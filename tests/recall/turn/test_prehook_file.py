@@ -49,8 +49,8 @@ async def test_what_was_observed_about_just_this_file_is_told_once_a_session(buc
         assert block == (
             f"{HEAD}\n"
             f"{TITLES['file']}\n"
-            "- discovery, 2026-02-20: Somebody read the login\n"
-            "- change, 2026-02-20: The login counts attempts now Five, and then it waits.\n"
+            "- discovery, 2026-02-20 (from tool output): Somebody read the login\n"
+            "- change, 2026-02-20 (from tool output): The login counts attempts now Five, and then it waits.\n"
             f"{END}\n"
         )
         assert await here.file(SPACE, "s", FILE, ROOT) == await here.file(SPACE, "s", "src/auth/login.py") == ""

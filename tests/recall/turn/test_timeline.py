@@ -156,7 +156,7 @@ def test_months_do_not_depend_on_where_it_runs() -> None:
 
 
 def test_the_legend_explains_the_icons_that_are_used() -> None:
-    assert legend([seen(1), seen(2, type="decision"), seen(3)]) == "✗ bugfix, ⚖ decision"
+    assert legend([seen(1), seen(2, type="decision"), seen(3)]) == "✗ bugfix, ⚖ decision; from tool output"
     assert legend([]) == ""
 
 
