@@ -183,7 +183,7 @@ def _summary(key: str, _: keys.ParsedKey, data: bytes, of_object: dict[str, Any]
     )
 
 
-def _topic(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any]) -> Record | None:
+def _topic(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta) -> Record | None:
     """A file of an agent's own memory, with the type that its front matter gives it."""
     fields, body = split(decode(data, key))
     known = {name.lower(): value for name, value in _flat(fields).items() if isinstance(value, str) and value.strip()}
@@ -199,7 +199,7 @@ def _topic(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, A
         agent=of_client(agent),
         title=_first_line(head[-1] if head else whole),
         importance=TOPIC_TYPES.get(kind, _OTHER_IMPORTANCE),
-        labels=tuple(("file", name) for name in files_in(body)),
+        labels=(*_trust(keys.AGENTS, meta, known), *(("file", name) for name in files_in(body))),
         pieces=(whole,),
         updated=of_object["created"],
     )
