@@ -162,6 +162,17 @@ async def test_a_prompt_is_kept_without_what_the_program_wrote_and_a_command_of_
     assert (said.skipped, other.skipped) == ("", NOTIFICATION)
 
 
+async def test_what_an_agent_says_is_kept_also_where_it_looks_like_a_command_or_a_reminder(world: World) -> None:
+    """Programs write into prompts alone."""
+    await world.take("said", text="/clear")
+    await world.take("said", text="Use <system-reminder>this tag</system-reminder> for it")
+
+    assert [event.text for event in world.events()] == [
+        "/clear",
+        "Use <system-reminder>this tag</system-reminder> for it",
+    ]
+
+
 async def test_what_a_reminder_hides_does_not_close_what_is_private(world: World) -> None:
     await world.take("prompt", text="<system-reminder><private></system-reminder>hun" + "ter2 </private> a")
 

@@ -19,6 +19,7 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry
 from livememfs.records.schedule import Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book, Past, not_ahead
+from livememfs.runs.schedule import scheduler
 from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 from livememfs.spaces import making as spaces
@@ -653,4 +654,22 @@ async def test_notes_whose_plan_is_held_start_no_run_on_any_host_until_there_are
 
     await host.note()
     await town.later(120)
+    assert town.model.runs == [SPACE]
+
+
+async def test_a_space_that_the_store_says_nothing_of_waits_and_the_reason_is_shown(
+    town: Town, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> bool:
+        raise Unreachable("down", endpoint="the bucket")
+
+    host = await town.host(after_notes=1, cooldown=0)
+    with monkeypatch.context() as during:
+        during.setattr(scheduler, "is_space", away)
+        await host.note()
+        await town.later(120)
+        assert town.model.runs == []
+        assert "the store does not answer" in host.state()["held_back_by"]
+
+    await town.later(600)
     assert town.model.runs == [SPACE]
