@@ -41,7 +41,7 @@ from livememfs.text.times import iso
 
 IMPORT_ID = "import_id"
 IMPORT = Provenance(Trust.IMPORTED)
-STAMPED = frozenset({"memory", "note", "bank"})
+STAMPED = frozenset({"memory", "note", "bank", "agent"})
 """Kinds of objects that count as an agent's words without a stamp."""
 ATTEMPTS = 64
 """Names that an item may have: eight digits of a hash are taken by another item once in four thousand million pairs."""

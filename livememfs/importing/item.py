@@ -17,7 +17,7 @@ from livememfs.records.memory import KNOWN_TYPES
 from livememfs.text.fields import read_list
 from livememfs.text.times import parse_iso
 
-KINDS = ("note", "bank", "memory", "observation", "session")
+KINDS = ("note", "bank", "memory", "observation", "session", "agent", "agent-index")
 """Of objects that come as they are."""
 MOST_BYTES = 48_000
 """Of one memory's text. It takes 65,536; a secret that is replaced by its mark may make a text longer."""

@@ -165,7 +165,8 @@ async def test_a_space_that_is_not_there_is_named(house: House) -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "jsonl"])
 async def test_export_then_import_gives_the_same_objects(house: House, tmp_path: Path, form: Form) -> None:
-    for name in ("live/20260220T140000_a_observation_00000000.md", "bank/deep/a.md"):
+    agents = ("agents/claude-code/MEMORY.md", "agents/claude-code/user_role.md")
+    for name in ("live/20260220T140000_a_observation_00000000.md", "bank/deep/a.md", *agents):
         await house.replica.put(f"alpha/{name}", f"# {name}\n\nTéa\n".encode())
     house.write("a.md", "We chose S3.")
     await house.bring()

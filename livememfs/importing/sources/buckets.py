@@ -1,7 +1,7 @@
 """A space of another bucket of this layout: a folder of it, an archive, a backup, or what `livememfs export` wrote.
 
-Owns which objects come: notes, bank, memories, observations and sessions, under their own names. Rules, ledger and
-figures stay behind: the space here has its own. Any thread.
+Owns which objects come: notes, bank, memories, observations, sessions and agents' own files, under their own names.
+Rules, ledger and figures stay behind: the space here has its own. Any thread.
 """
 
 from __future__ import annotations
