@@ -46,6 +46,7 @@ OFF: dict[str, dict[str, Any]] = {
     "length": {"length": 0.0},
     "further": {"further": 0.0},
     "several": {"several": False},
+    "floor": {"floor": False},
 }
 
 
