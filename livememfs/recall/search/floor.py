@@ -45,7 +45,7 @@ _CONVERSATION, _FOREMOST = 3, 3
 LOOKED_AT = 8_000
 """Characters of a hit."""
 JUDGED_BY = 15
-"""Hits that are looked at: they say how common a word is here."""
+"""Hits whose words are looked at: they say how common a word is here."""
 LEAST_HITS = 5
 """Of fewer nothing can be said about what is common, and showing all of them costs nobody anything."""
 _STEM = 4
@@ -87,12 +87,13 @@ def is_answered(
     :authors: all who wrote what could be found, folded
     :in_time: whether one of the best was written when the question says
     """
-    hits, words = hits[:JUDGED_BY], _words(question, authors)
+    words = _words(question, authors)
     if 0 < len(hits) < LEAST_HITS or len(words) >= ENOUGH_WORDS or in_time or stands_out(cosines) >= STANDS_OUT:
         return True
     talk = _is_conversation(hits)
     if not words or _OTHER_SCRIPTS.search(question) or (talk and _names_one(question, authors)):
         return bool(hits)
+    hits = hits[:JUDGED_BY]
     texts = [_searchable(hit.text) for hit in hits]
     if _has_identifier(question, texts):
         return True
