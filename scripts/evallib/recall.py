@@ -47,6 +47,7 @@ OFF: dict[str, dict[str, Any]] = {
     "further": {"further": 0.0},
     "several": {"several": False},
     "floor": {"floor": False},
+    "newest": {"newest": False},
 }
 
 

@@ -112,14 +112,26 @@ def coverage(has: Sequence[Sequence[bool]], sittings: Sequence[int]) -> float:
     """
     if not has:
         return 0.0
-    counts = [sum(column) for column in zip(*has, strict=True)]
-    weights = [1 + math.log(1 + (len(has) - count + 0.5) / (count + 0.5)) for count in counts]
+    weight = weights(has)
     together: dict[int, list[bool]] = {}
     for row, sitting in islice(zip(has, sittings, strict=True), BEST):
         known = together.get(sitting)
         together[sitting] = [a or b for a, b in zip(row, known, strict=True)] if known else list(row)
-    best = max(sum(w for w, there in zip(weights, row, strict=True) if there) for row in together.values())
-    return best / sum(weights)
+    best = max(sum(w for w, there in zip(weight, row, strict=True) if there) for row in together.values())
+    return best / sum(weight)
+
+
+def weights(has: Sequence[Sequence[bool]]) -> list[float]:
+    """What each word counts, from 1: the fewer of the hits have it, the more."""
+    counts = [sum(column) for column in zip(*has, strict=True)]
+    return [1 + math.log(1 + (len(has) - count + 0.5) / (count + 0.5)) for count in counts]
+
+
+def stood_in(question: str, texts: Sequence[str], authors: Collection[str] = ()) -> list[list[bool]]:
+    """Whether each text has each of the question's words, by their stems."""
+    words = _words(question, authors)
+    searchable = [_searchable(text) for text in texts]
+    return [[any(_stands_in(stem, text) for stem in stems) for stems in words.values()] for text in searchable]
 
 
 def stands_out(cosines: Sequence[float]) -> float:

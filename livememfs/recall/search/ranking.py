@@ -19,6 +19,7 @@ from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import SITTING_SECONDS
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.index.words import fold
+from livememfs.recall.search import newest
 from livememfs.recall.search.floor import BEST, Seen, is_answered
 from livememfs.recall.search.graph import seeds_of, walk
 from livememfs.recall.search.hints import Hints, hints_in
@@ -62,6 +63,7 @@ class Ranking:
     :several:  whether such a question is told from others at all
 
     :floor: whether a question that nothing answers finds nothing, in place of what is nearest
+    :newest: whether of hits that say the same of the same the newest is first
 
     :candidates: pieces taken of each list
     :read:       records whose text is looked at
@@ -80,12 +82,13 @@ class Ranking:
     length: float = 0.2
     several: bool = True
     floor: bool = True
+    newest: bool = True
     candidates: int = CANDIDATES
     read: int = READ
 
 
-UNASKED = Ranking(hints=0.0, graph=0.0, candidates=CANDIDATES_UNASKED)
-"""For messages: without hints and links, scores stay scores and can be compared with the best one."""
+UNASKED = Ranking(hints=0.0, graph=0.0, newest=False, candidates=CANDIDATES_UNASKED)
+"""For messages: without hints and links, scores stay scores and can be compared with the best one; lines say when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +303,33 @@ def _ranked(
         reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
         linked = _linked(index, merged, seeds, reached)
     ranked = _fused(merged, linked, hints, ranking)
+    if ranking.newest:
+        _put_newest_first(index, query, ranked)
     return ranked, not (ranking.floor and ranked) or _is_answered(query, ranked, meant, hints, authors)
+
+
+def _put_newest_first(index: Engine, query: Query, ranked: list[_Candidate]) -> None:
+    """See `newest`. The scores stay where they are: they go with the places."""
+    foremost = ranked[: newest.FOREMOST]
+    _read(index, foremost)
+    if len(foremost) < 2 or any(candidate.record is None for candidate in foremost):
+        return
+    vectors = index.vectors_of([candidate.brief.id for candidate in foremost])
+    said = [
+        newest.Dated(
+            one.record.pieces[one.piece], one.brief.agent, one.brief.created, vectors.get(one.brief.id),
+            one.record.memory_id, one.record.links,
+        )
+        for one in foremost
+        if one.record is not None and one.record.pieces
+    ]  # fmt: skip
+    if len(said) < len(foremost):
+        return
+    order = newest.in_time(query.text, said, index.prior, then=query.before is not None)
+    scores = [candidate.score for candidate in foremost]
+    for place, (at, score) in enumerate(zip(order, scores, strict=True)):
+        ranked[place] = foremost[at]
+        ranked[place].score = score
 
 
 def _is_answered(
