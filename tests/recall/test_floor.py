@@ -15,7 +15,7 @@ from test_recall_corpus import LONG, NOW, indexed, lines, understand
 
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.index.local import Index
-from livememfs.recall.search.floor import coverage, stands_out
+from livememfs.recall.search.floor import Seen, coverage, is_answered, stands_out
 from livememfs.recall.search.query import parse
 from livememfs.recall.search.ranking import UNANSWERED, RankedHit, Ranking, fitting_best, search
 
@@ -126,3 +126,9 @@ def test_a_vector_stands_out_by_how_far_the_others_lie_behind() -> None:
     near = [0.3 - n / 1_000 for n in range(200)]
     assert stands_out([0.6, *near]) > 12 > 5 > stands_out([0.32, *near])
     assert stands_out([]) == 0
+
+
+@pytest.mark.parametrize(("best", "answered"), [(0.33, True), (0.14, False)])
+def test_of_five_notes_one_may_answer_by_its_meaning_alone(best: float, answered: bool) -> None:
+    hits = [Seen(f"note {n}", "ann", n) for n in range(5)]
+    assert is_answered("which database", hits, [best, 0.14, 0.03, -0.05, -0.08]) is answered

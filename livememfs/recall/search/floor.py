@@ -36,6 +36,8 @@ BEST = 10
 """The hits one of which must have the words."""
 STANDS_OUT = 12.0
 """Standard deviations by which the best vector is nearer than the others."""
+STANDS_OUT_OF_FEW = 3.2
+"""The same where there are few others: of five notes one may well be the answer by its meaning alone."""
 _BACKGROUND = slice(5, 50)
 """The vectors that it is compared with: behind those that may answer too."""
 _FEW, _LEAST_SPREAD, _SPREAD_OF_FEW = 30, 0.01, 0.04
@@ -88,7 +90,8 @@ def is_answered(
     :in_time: whether one of the best was written when the question says
     """
     words = _words(question, authors)
-    if 0 < len(hits) < LEAST_HITS or len(words) >= ENOUGH_WORDS or in_time or stands_out(cosines) >= STANDS_OUT:
+    enough = STANDS_OUT if len(cosines) >= _FEW else STANDS_OUT_OF_FEW
+    if 0 < len(hits) < LEAST_HITS or len(words) >= ENOUGH_WORDS or in_time or stands_out(cosines) >= enough:
         return True
     talk = _is_conversation(hits)
     if not words or _OTHER_SCRIPTS.search(question) or (talk and _names_one(question, authors)):
