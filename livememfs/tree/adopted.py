@@ -237,6 +237,9 @@ class AdoptedHandle(ObjectHandle):
         super().__init__(file, body, mode)
         self.who = Kin()
         self.direct = self.direct or self._is_index
+        self._begun: bytes | None = None
+        """The version that its reader began with, until its end was read: lines that others put in between would move
+        the rest, and the reader would get half of one line and half of another."""
 
     @property
     def _is_index(self) -> bool:
@@ -247,7 +250,13 @@ class AdoptedHandle(ObjectHandle):
             self.body.base = self.body.value()
 
     async def read(self, offset: int, size: int) -> bytes:
+        if offset and self._begun is not None and not self.body.dirty:
+            data = self._begun[offset : offset + size]
+            self._note(self._begun[: offset + len(data)])
+            self._begun = self._begun if data else None
+            return data
         data = await super().read(offset, size)
+        self._begun = self.body.value() if self._is_index and not offset and data else None
         self._knows(offset + len(data))
         return data
 
@@ -258,8 +267,11 @@ class AdoptedHandle(ObjectHandle):
 
     def _knows(self, size: int) -> None:
         if self._is_index:
-            assert self.file.key is not None  # an index has one
-            self.file.context.index_reads.note(self.file.key, self.who, self.body.read(0, size))
+            self._note(self.body.read(0, size))
+
+    def _note(self, data: bytes) -> None:
+        assert self.file.key is not None  # an index has one
+        self.file.context.index_reads.note(self.file.key, self.who, data)
 
 
 AdoptedFile.opens = AdoptedHandle

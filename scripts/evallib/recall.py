@@ -46,6 +46,8 @@ OFF: dict[str, dict[str, Any]] = {
     "length": {"length": 0.0},
     "further": {"further": 0.0},
     "several": {"several": False},
+    "floor": {"floor": False},
+    "newest": {"newest": False},
 }
 
 

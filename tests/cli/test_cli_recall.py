@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def told(cli: Cli, *arguments: str, stdin: bytes = b"") -> Any:
 def test_the_block_is_printed_once_a_session(cli: Cli, remembered: str) -> None:
     first = cli("recall", remembered, "which database?", "--session", "one")
     assert (first.code, first.out.startswith(HEAD)) == (0, True)
-    assert f"- decision: {DATABASE}\n" in first.out
+    assert re.search(rf"- decision, \d{{4}}-\d\d-\d\d \d\d:\d\d: {DATABASE}\n", first.out)
 
     assert cli("recall", remembered, "which database?", "--session", "one").out == ""
     assert DATABASE in cli("recall", remembered, "which database?", "--session", "two").out

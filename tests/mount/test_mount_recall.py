@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ TOLD_WITHIN = 20.0
 ANSWERED_WITHIN = 1.0
 """Seconds from a message to its answer, whatever state the index is in."""
 DATABASE = "We chose PostgreSQL as the database of the orders service."
+TOLD = rf"- decision, \d{{4}}-\d\d-\d\d \d\d:\d\d: {DATABASE}\n"
 CAT = "The cat of Anna is called Felix."
 ASK = 'exec 3<>.recall; echo "{}" >&3; cat <&3; exec 3>&-'
 """What the file itself says is to be done."""
@@ -77,7 +79,7 @@ def test_a_shell_asks_with_nothing_but_builtins(space: Path) -> None:
     answer = ask(space, "which database did we choose?")
 
     assert answer.startswith(HEAD)
-    assert f"- decision: {DATABASE}\n" in answer
+    assert re.search(TOLD, answer)
     assert ask(space, "and which database was it?") == "", "a second shell of the same terminal"
     assert DATABASE in sh(f"setsid -w sh -c '{ASK.format('which database?')}'", cwd=space).stdout, "another terminal"
 
@@ -244,7 +246,7 @@ def test_the_shell_command_tells_what_the_mount_would(mounted: Mount, space: Pat
         **{name: value for name, value in mounted.environment.items() if name.startswith(("S3_", "AWS_"))},
     )
     command = "python -m livememfs recall project 'which database did we choose?' --session cli"
-    assert f"- decision: {DATABASE}\n" in sh(command, env=env).stdout
+    assert re.search(TOLD, sh(command, env=env).stdout)
     assert DATABASE not in sh(command, env=env).stdout
 
 

@@ -105,7 +105,7 @@ async def write_vectors() -> None:
         indexed(index)
         await understand(index, model)
         index.close()
-    for asked in lines("questions.jsonl"):
+    for asked in (*lines("questions.jsonl"), *lines("unanswered.jsonl")):
         await model.question(asked["query"])
     model.write()
     await builtin.aclose()

@@ -11,6 +11,8 @@ from hosts import APPEND, EDIT, LISTED_ANEW, READ, REPLACE, SPACE, Host, World, 
 from livememfs.errors import Unreachable
 from livememfs.store.base import list_all
 from livememfs.testing.store import Fault
+from livememfs.tree.adopted import AdoptedHandle
+from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Caller, File, OpenMode
 
 FOLDER = f"{SPACE}/agents/claude-code"
@@ -320,3 +322,19 @@ async def test_a_former_version_that_cannot_be_read_now_does_not_stand_in_the_wa
     await here.write(path, "two\n", REPLACE)
     assert (await adopted.memory.get(path)).data == b"two\n"
     assert await kept(here) == []
+
+
+async def test_a_reader_gets_one_version_to_its_end_and_then_what_has_come_since(adopted: World) -> None:
+    """Lines that others put in between move the rest: half of one line would be glued to half of another."""
+    here = adopted.here
+    handle = await here.open(INDEX, READ, pid=A)
+    assert isinstance(handle, AdoptedHandle)
+    assert await handle.read(0, 4) == b"- fi"
+    handle.body = Body(handle.body.info, b"- zero\n- first\n- last\n")
+
+    assert await handle.read(4, 100) == b"rst\n"
+    assert await handle.read(8, 100) == b""
+    assert here.context.index_reads.base(INDEX, handle.who) == b"- first\n"
+
+    assert await handle.read(8, 100) == b" first\n- last\n"
+    await handle.release()

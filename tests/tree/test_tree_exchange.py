@@ -6,6 +6,7 @@ Threads do the work, so these tests live in real time; what is new and what has 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -81,7 +82,9 @@ async def test_what_is_written_is_asked_and_what_is_read_is_the_answer(talking: 
     answer = await talking.ask("which database did we choose?\n")
 
     assert answer.startswith(f"{HEAD}\n")
-    assert answer.endswith(f"- fact: we chose PostgreSQL as the database\n{END}\n")
+    assert re.search(
+        rf"- fact, [0-9-]{{10}} [0-9:]{{5}}: we chose PostgreSQL as the database\n{re.escape(END)}\n\Z", answer
+    )
 
 
 async def test_several_writes_before_the_first_read_are_one_turn(talking: Talking) -> None:

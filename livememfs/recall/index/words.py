@@ -40,6 +40,7 @@ _FRENCH = """
     sera serait seront ses si soit sommes son sont sous suis sur ta te tel telle tes toi ton tous tout toute toutes tres
     tu un une vers voici voila vos votre vous y"""
 STOP_WORDS: dict[Language, frozenset[str]] = {"en": frozenset(_ENGLISH.split()), "fr": frozenset(_FRENCH.split())}
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _ONLY_ONE = {language: words - STOP_WORDS["fr" if language == "en" else "en"] for language, words in STOP_WORDS.items()}
@@ -50,7 +51,11 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text.lower())
-    return "".join(c for c in plain if not unicodedata.combining(c)).encode(errors="ignore").decode()
+    return _NOT_ASCII.sub(_without_marks, plain).encode(errors="ignore").decode()
+
+
+def _without_marks(found: re.Match[str]) -> str:
+    return "".join(c for c in found[0] if not unicodedata.combining(c))
 
 
 def language_of(text: str) -> Language:

@@ -59,9 +59,10 @@ class Hints:
 
     def fit(self, record: Record | Brief) -> int:
         """How many hints a record fits."""
-        return (record.type in self.types) + self._in_time(record.created)
+        return (record.type in self.types) + self.in_time(record.created)
 
-    def _in_time(self, created: int) -> bool:
+    def in_time(self, created: int) -> bool:
+        """Whether something was written when the question says; False where it does not say when."""
         if not self.months:
             return False
         moment = datetime.fromtimestamp(created, UTC)
@@ -82,6 +83,11 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
     )
     types = frozenset(name for name, pattern in _TYPE.items() if pattern.search(folded))
     return Hints(named[0] if len(set(named)) == 1 else "", types, months, _SEVERAL.search(folded) is not None)
+
+
+def dates_in(text: str) -> str:
+    """The days and months in a question, as it words them."""
+    return " ".join(match[0] for match in _WHEN.finditer(fold(text)))
 
 
 def _stands_in(name: str, text: str) -> bool:

@@ -19,6 +19,8 @@ from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import SITTING_SECONDS
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.index.words import fold
+from livememfs.recall.search import newest
+from livememfs.recall.search.floor import BEST, Seen, is_answered
 from livememfs.recall.search.graph import seeds_of, walk
 from livememfs.recall.search.hints import Hints, hints_in
 from livememfs.recall.search.query import Filter, Query
@@ -35,6 +37,7 @@ READ, READ_UNASKED = 50, 10
 """Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
 SITTING_BEST = 3
 MOST_UNWANTED = 10_000
+UNANSWERED = "what is nearest does not answer it; with `in:all` before the question it is shown"
 _LAST = "\U0010ffff"
 _KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
 
@@ -59,6 +62,9 @@ class Ranking:
     :length:   how much a text's length counts, as the power of its share of what is long
     :several:  whether such a question is told from others at all
 
+    :floor: whether a question that nothing answers finds nothing, in place of what is nearest
+    :newest: whether of hits that say the same of the same the newest is first
+
     :candidates: pieces taken of each list
     :read:       records whose text is looked at
     """
@@ -75,12 +81,14 @@ class Ranking:
     further: float = 0.05
     length: float = 0.2
     several: bool = True
+    floor: bool = True
+    newest: bool = True
     candidates: int = CANDIDATES
     read: int = READ
 
 
-UNASKED = Ranking(hints=0.0, graph=0.0, candidates=CANDIDATES_UNASKED)
-"""For messages: without hints and links, scores stay scores and can be compared with the best one."""
+UNASKED = Ranking(hints=0.0, graph=0.0, newest=False, candidates=CANDIDATES_UNASKED)
+"""For messages: without hints and links, scores stay scores and can be compared with the best one; lines say when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +176,18 @@ def _with_phrases(
     """What has the query's phrases; then what fits its other words, with a remark. A question that quotes a title wants
     an answer; somebody who typed nothing but the quote wants that alone.
     """
-    ranked = _ranked(index, query, question, where, spaces, ranking)
+    ranked, answered = _ranked(index, query, question, where, spaces, ranking)
+    if not answered:
+        return [], (UNANSWERED,)
     quoted = fold(" ".join(query.phrases))
     has_other_words = any(fold(word) not in quoted for word in query.words)
     if not query.phrases or len(ranked) >= limit or (ranked and not has_other_words):
         return ranked, ()
     remark = f"{len(ranked) or 'none'} of them {'has' if len(ranked) == 1 else 'have'} the phrase; then by the words"
     known = {candidate.brief.id for candidate in ranked}
-    others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
+    others, answered = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
+    if not answered:
+        return ranked, ()
     return ranked + [candidate for candidate in others if candidate.brief.id not in known], (remark,)
 
 
@@ -192,7 +204,8 @@ def fitting_best(
     candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
     ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
     best: list[_Candidate] = []
-    for candidate in _ranked(index, Query(text=text), question, where, spaces, ranking):
+    ranked, answered = _ranked(index, Query(text=text), question, where, spaces, ranking)
+    for candidate in ranked if answered else ():
         if left[candidate.brief.kind] > 0:
             left[candidate.brief.kind] -= 1
             best.append(candidate)
@@ -261,13 +274,15 @@ def _seconds(moment: datetime | None) -> int | None:
 
 def _ranked(
     index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
-) -> list[_Candidate]:
+) -> tuple[list[_Candidate], bool]:
+    """What is nearest, best first, and whether it answers the question."""
     words, ceiling = index.text(TextQuery(query.text, query.phrases, query.without), where, ranking.candidates)
     meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
     meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.briefs(list({number for number, _ in (*words, *meant)}))
-    hints = hints_in(query.text, index.spelt("agent", spaces))
+    authors = index.spelt("agent", spaces)
+    hints = hints_in(query.text, authors)
     several = hints.several and ranking.several
     by_record: dict[int, _Candidate] = {}
     _add(by_record, known, words, "words", 1 / max(ceiling, 1e-9))
@@ -283,10 +298,56 @@ def _ranked(
         _gain_by_sitting(merged, ranking.sitting)
     merged = sorted(merged, key=_Candidate.order)
     seeds = seeds_of((known[number][1], score) for number, score in words if number in known)
-    if not ranking.graph or query.phrases or not seeds:
-        return _fused(merged, [], hints, ranking)
-    reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
-    return _fused(merged, _linked(index, merged, seeds, reached), hints, ranking)
+    linked: list[_Candidate] = []
+    if ranking.graph and seeds and not query.phrases:
+        reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
+        linked = _linked(index, merged, seeds, reached)
+    ranked = _fused(merged, linked, hints, ranking)
+    if ranking.newest:
+        _put_newest_first(index, query, ranked)
+    return ranked, not (ranking.floor and ranked) or _is_answered(query, ranked, meant, hints, authors)
+
+
+def _put_newest_first(index: Engine, query: Query, ranked: list[_Candidate]) -> None:
+    """See `newest`. The scores stay where they are: they go with the places."""
+    foremost = ranked[: newest.FOREMOST]
+    _read(index, foremost)
+    if len(foremost) < 2 or any(candidate.record is None for candidate in foremost):
+        return
+    vectors = index.vectors_of([candidate.brief.id for candidate in foremost])
+    said = [
+        newest.Dated(
+            one.record.pieces[one.piece], one.brief.agent, one.brief.created, vectors.get(one.brief.id),
+            one.record.memory_id, one.record.links,
+        )
+        for one in foremost
+        if one.record is not None and one.record.pieces
+    ]  # fmt: skip
+    if len(said) < len(foremost):
+        return
+    order = newest.in_time(query.text, said, index.prior, then=query.before is not None)
+    scores = [candidate.score for candidate in foremost]
+    for place, (at, score) in enumerate(zip(order, scores, strict=True)):
+        ranked[place] = foremost[at]
+        ranked[place].score = score
+
+
+def _is_answered(
+    query: Query, ranked: Sequence[_Candidate], meant: Iterable[tuple[int, float]], hints: Hints, authors: Iterable[str]
+) -> bool:
+    """See `floor`. Who says with filters or a phrase what to find gets it, however little else fits."""
+    if query.is_filtered or query.phrases:
+        return True
+    read = [candidate for candidate in ranked if candidate.record is not None and candidate.record.pieces]
+    sittings = {one.brief.id: number for number, sitting in enumerate(_sittings(read)) for one in sitting}
+    shown = [
+        Seen(one.record.pieces[one.piece], one.brief.agent, sittings.get(one.brief.id, -one.brief.id))
+        for one in read
+        if one.record is not None
+    ]
+    in_time = any(hints.in_time(candidate.brief.created) for candidate in ranked[:BEST])
+    cosines = [cosine for _, cosine in meant]
+    return is_answered(query.text, shown, cosines, authors=[fold(author) for author in authors], in_time=in_time)
 
 
 def _linked(

@@ -65,7 +65,7 @@ def tell_about(
         if may_be_told(stored.record, web)
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
-    candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name) if named else ()
+    candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name, now) if named else ()
     block = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0).block
     session.told[known] = session.turn
     return block
@@ -104,9 +104,9 @@ def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, named: Sequence[Stored], name: str) -> Iterator[Candidate]:
+def _candidates(index: Engine, named: Sequence[Stored], name: str, now: datetime) -> Iterator[Candidate]:
     vectors = index.vectors_of([stored.id for stored in named])
     for stored in named:
-        made = candidate(stored.record, "file", vectors.get(stored.id), name)
+        made = candidate(stored.record, "file", vectors.get(stored.id), name, now)
         text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
         yield replace(made, text=in_a_line(text, SHOWN))

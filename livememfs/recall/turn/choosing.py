@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -127,8 +127,8 @@ class Choosing:
     def _candidate(self, record: Record, section: Section, vector: Floats | None, pairs: Pairs) -> Candidate:
         newer, text = pairs.instead(record)
         if text == record.text:
-            return candidate(record, section, vector, self.turn.message)
-        return replace(candidate(newer, section, None, self.turn.message), text=text)
+            return candidate(record, section, vector, self.turn.message, self._now)
+        return replace(candidate(newer, section, None, self.turn.message, self._now), text=text)
 
     def _always(self) -> Numbered:
         """What comes with any message."""
@@ -221,24 +221,31 @@ def remember(index: Engine | None, session: ToldSession, most: int) -> None:
         session.last.popleft()
 
 
-def candidate(record: Record, section: Section, vector: Floats | None, message: str) -> Candidate:
-    """A record as it is told."""
-    made = time.strftime("%Y-%m-%d", time.gmtime(record.created))
-    about, text = record.type, record.text
+def candidate(
+    record: Record, section: Section, vector: Floats | None, message: str, now: datetime | None = None
+) -> Candidate:
+    """A record as it is told, with its day; where that is the day of `now`, with the hour too."""
+    made = _when(record.updated or record.created, now)
+    about, text = f"{record.type}, {made}" if record.type else made, record.text
     if record.kind == keys.LIVE:
         about = f"{record.agent}, {made}"
     elif record.kind == keys.BANK:
         file, heading = record.key.partition(f"/{keys.BANK}/")[2], record.ref.partition("#")[2]
-        about = f"{file}, {heading}" if heading else file
+        about = f"{file}, {heading}" if heading else file  # when the file was written says little of one line
         text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
         if "\n" in text or len(text) > ONE_FACT:
             vector = None  # a long section may say the same and more: its lines are compared instead
     elif record.kind == keys.AGENTS:
-        about = ", ".join(filter(None, (record.agent, record.type, record.key.partition(f"/{keys.AGENTS}/")[2])))
+        file = record.key.partition(f"/{keys.AGENTS}/")[2]
+        about = ", ".join(filter(None, (record.agent, record.type, file, made)))
         text = excerpt(text, message, SHOWN_CHARACTERS)
-    elif record.kind == keys.OBSERVATIONS:
-        about = f"{record.type}, {made}"
     return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector)
+
+
+def _when(seconds: int, now: datetime | None) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime(seconds))
+    today = now is not None and day == now.astimezone(UTC).date().isoformat()
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if today else day
 
 
 def id_of(record: Record) -> str:

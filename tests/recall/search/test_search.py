@@ -438,7 +438,7 @@ def test_of_what_fits_what_says_more_comes_first_when_several_things_are_asked_f
 def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(index: Index, typed: str) -> None:
     talk = [note(f"talk{n}", "queue broker", day(9) + timedelta(minutes=n)) for n in range(4)]
     fill(index, *talk, note("elsewhere", "queue broker or some such", day(1)))
-    ranking = Ranking(further=0.4)
+    ranking = Ranking(further=0.4, floor=False)
     assert titles(ask(index, ONE, meaning=False, ranking=ranking)).index("elsewhere") == 4
     assert titles(ask(index, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
 
@@ -452,8 +452,8 @@ def test_where_several_things_are_asked_for_the_best_of_a_sitting_loses_nothing_
 ) -> None:
     talk = [note(f"t{n}", "queue broker" + " lunch" * (3 - n), day(9) + timedelta(minutes=n)) for n in range(4)]
     fill(index, *talk, note("elsewhere", "queue broker", day(1)))
-    plain = scores(ask(index, SEVERAL[0], meaning=False, ranking=Ranking(further=0.0)))
-    found = scores(ask(index, SEVERAL[0], meaning=False))
+    plain = scores(ask(index, SEVERAL[0], meaning=False, ranking=Ranking(further=0.0, floor=False)))
+    found = scores(ask(index, SEVERAL[0], meaning=False, ranking=Ranking(floor=False)))
     by_score = sorted((name for name in plain if name != "elsewhere"), key=lambda name: -plain[name])
     assert by_score[0] != "t0"  # or the order of time would be as good
     assert found["elsewhere"] == plain["elsewhere"]
@@ -505,8 +505,8 @@ def test_of_what_fits_what_names_something_comes_first(index: Index) -> None:
 
 def test_what_is_not_read_stays_behind_what_is(shelf: Index) -> None:
     typed = "which queue brokers did fail"
-    plain = titles(ask(shelf, typed, limit=100, ranking=Ranking(names=0.0, length=0.0, further=0.0)))
-    found = titles(ask(shelf, typed, limit=100, ranking=Ranking(further=0.0, read=3)))
+    plain = titles(ask(shelf, typed, limit=100, ranking=Ranking(names=0.0, length=0.0, further=0.0, floor=False)))
+    found = titles(ask(shelf, typed, limit=100, ranking=Ranking(further=0.0, read=3, floor=False)))
     assert set(found[:3]) == set(plain[:3])
     assert found[3:] == plain[3:]
 
@@ -524,7 +524,7 @@ def test_records_are_read_once_for_ranking_and_answer(
         return records(ids)
 
     monkeypatch.setattr(shelf, "records", counted)
-    assert ask(shelf, typed, limit=10).hits
+    assert ask(shelf, typed, limit=10, ranking=Ranking(floor=False)).hits
     assert len(read) == 1
     assert read[0] <= READ
 

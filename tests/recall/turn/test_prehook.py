@@ -158,13 +158,13 @@ async def test_the_block_has_who_somebody_is_then_what_fits_then_notes_as_excerp
     assert answer.block == (
         f"{HEAD}\n"
         f"{TITLES['pinned']}\n"
-        "- identity: Mickael is the user\n"
-        "- decision: never deploy on a Friday\n"
-        "- event: the heating is broken today\n"
+        "- identity, 2026-02-20 14:00: Mickael is the user\n"
+        "- decision, 2026-02-20 14:00: never deploy on a Friday\n"
+        "- event, 2026-02-20 21:00: the heating is broken today\n"
         f"{TITLES['relevant']}\n"
-        "- fact: David lives in Toulouse, in the south\n"
+        "- fact, 2026-02-20 14:00: David lives in Toulouse, in the south\n"
         f"{TITLES['live']}\n"
-        "- me, 2026-02-20: david leaves for Greece tomorrow\n"
+        "- me, 2026-02-20 21:00: david leaves for Greece tomorrow\n"
         f"{END}\n"
     )
 
@@ -331,7 +331,7 @@ async def test_programs_get_ids_and_paths_and_what_it_took(bucket: Bucket, hook:
 
     assert json.loads(json.dumps(found)) == found
     assert next(iter(found.items())) == (RECORDED, HEAD)
-    assert found["context"].endswith(f"- fact: apples are red\n{END}\n")
+    assert found["context"].endswith(f"- fact, 2026-02-20 14:00: apples are red\n{END}\n")
     (memory,) = found["memories"]
     assert (memory["id"], memory["section"], memory["text"]) == (name, "relevant", "apples are red")
     assert memory["path"].startswith(f"{name}_until_")
@@ -585,3 +585,12 @@ async def test_no_message_fails(bucket: Bucket, hook: Open, message: str) -> Non
 
     assert "I am a helper" in answer.block
     assert answer.notes == ()
+
+
+async def test_a_line_has_its_day_and_of_today_the_hour_too(bucket: Bucket, hook: Open) -> None:
+    await bucket.remember("apples are red")
+    async with hook() as here:
+        assert "- fact, 2026-02-20 14:00: apples are red\n" in (await here.turn("apples")).block
+    bucket.clock.advance(days=1)
+    async with hook() as here:
+        assert "- fact, 2026-02-20: apples are red\n" in (await here.turn("apples", "another session")).block

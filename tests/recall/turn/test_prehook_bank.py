@@ -131,7 +131,7 @@ async def test_a_topic_of_an_agents_own_memory_is_told_and_its_index_is_not(buck
     async with prehook(bucket) as here:
         answer = await ask(here, "shall I mock the database?")
 
-        about = "- claude, feedback, claude-code/feedback_mocks.md: mocks"
+        about = "- claude, feedback, claude-code/feedback_mocks.md, 2026-02-20 14:00: mocks"
         assert f"{TITLES['relevant']}\n{about}" in answer.block
         assert answer.block.count("Never mock the database.") == 1
         assert answer.paths == (f"{SPACE}/agents/claude-code/feedback_mocks.md",)

@@ -49,8 +49,8 @@ async def test_what_was_observed_about_just_this_file_is_told_once_a_session(buc
         assert block == (
             f"{HEAD}\n"
             f"{TITLES['file']}\n"
-            "- discovery, 2026-02-20 (from tool output): Somebody read the login\n"
-            "- change, 2026-02-20 (from tool output): The login counts attempts now Five, and then it waits.\n"
+            "- discovery, 2026-02-20 14:01 (from tool output): Somebody read the login\n"
+            "- change, 2026-02-20 14:00 (from tool output): The login counts attempts now Five, and then it waits.\n"
             f"{END}\n"
         )
         assert await here.file(SPACE, "s", FILE, ROOT) == await here.file(SPACE, "s", "src/auth/login.py") == ""
@@ -69,7 +69,7 @@ async def test_notes_memories_and_the_bank_are_told_where_they_name_the_file(buc
 
     for said in (
         f"Never import {path}",
-        f"- decision: We keep {path}",
+        f"- decision, 2026-02-20 14:00: We keep {path}",
         f"- map.md, Map: long ago {path} holds the form",
     ):
         assert said in block
@@ -116,7 +116,7 @@ async def test_a_name_that_every_folder_has_names_no_file_alone(bucket: Bucket) 
 async def test_at_most_three_hundred_tokens_with_traps_and_changes_in_turns(bucket: Bucket) -> None:
     for number in range(30):
         kind, concepts = ("discovery", ("gotcha",)) if number % 2 else ("change", ())
-        words = " ".join(f"word{number}x{at}" for at in range(60))
+        words = " ".join(f"word{number}x{at}" for at in range(20))
         await observe(bucket, f"Number {number}", "src/auth/login.py", kind=kind, narrative=words, concepts=concepts)
     async with prehook(bucket) as here:
         block = await here.file(SPACE, "s", FILE, ROOT)

@@ -119,7 +119,7 @@ async def test_a_pair_that_contradicts_is_told_only_of_what_may_be_told(bucket: 
 async def test_a_search_shows_all_and_marks_it(furnished: Bucket) -> None:
     async with furnished.mount() as here:
         await here.indexed()
-        answer = await here.recall.ask(ASKED, (SPACE,), limit=40)
+        answer = await here.recall.ask(f"in:all {ASKED}", (SPACE,), limit=40)
     shown = page(answer.query, answer.found, [hit.record.key for hit in answer.found.hits], budget=10_000)
 
     for hit in answer.found.hits:
