@@ -101,6 +101,7 @@ def assert_each_taken_once(bucket: Bucket, written: int) -> None:
     assert live(bucket) == []
 
 
+@pytest.mark.skipif(not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="test_mount_consolidate_hosts does it with two")
 def test_four_machines_touched_at_once_take_every_note_of_all_once(four: tuple[list[Mount], Bucket]) -> None:
     """All of them write, too, and what one has just written may be in the run of another."""
     hosts, bucket = four

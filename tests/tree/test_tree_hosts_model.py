@@ -194,7 +194,7 @@ class Machine:
         return found
 
 
-@settings(max_examples=2 * settings.default.max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=settings.default.max_examples, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(operations=st.lists(OPERATIONS, min_size=20, max_size=80), seed=st.integers(0, 1 << 20))
 def test_two_hosts_lose_nothing_and_agree_in_the_end(
     open_world: Callable[[], AbstractAsyncContextManager[World]], operations: list[tuple[Any, ...]], seed: int

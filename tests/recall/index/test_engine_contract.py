@@ -103,7 +103,7 @@ def test_the_foremost_memories_are_those_that_their_weights_say_after_any_change
     there: dict[str, Record] = {}
     uses: dict[str, Use] = {}
     for step in range(4):
-        for _ in range(30):
+        for _ in range(30 if LONG else 18):
             name = f"20260101T000000_fact_{chance.randrange(60):08x}"
             there[name] = memory(
                 name, chance.choice(("memories", "self", "goals")) if name not in there else there[name].kind,
