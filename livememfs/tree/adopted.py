@@ -250,13 +250,14 @@ class AdoptedHandle(ObjectHandle):
             self.body.base = self.body.value()
 
     async def read(self, offset: int, size: int) -> bytes:
-        if offset and self._begun is not None and not self.body.dirty:
+        if offset and self._begun is not None:
             data = self._begun[offset : offset + size]
             self._note(self._begun[: offset + len(data)])
             self._begun = self._begun if data else None
             return data
         data = await super().read(offset, size)
-        self._begun = self.body.value() if self._is_index and not offset and data else None
+        is_reader = self._is_index and not self.mode.write
+        self._begun = self.body.value() if is_reader and not offset and data else None
         self._knows(offset + len(data))
         return data
 

@@ -331,6 +331,7 @@ async def test_a_reader_gets_one_version_to_its_end_and_then_what_has_come_since
     assert isinstance(handle, AdoptedHandle)
     assert await handle.read(0, 4) == b"- fi"
     handle.body = Body(handle.body.info, b"- zero\n- first\n- last\n")
+    handle.body.mark_dirty()  # as by somebody who appends at this moment
 
     assert await handle.read(4, 100) == b"rst\n"
     assert await handle.read(8, 100) == b""
