@@ -23,7 +23,6 @@ import structlog
 import trio
 
 from livememfs import errors
-from livememfs.cache.barrier import Barrier
 from livememfs.cache.beacon import Beacon
 from livememfs.cache.blobs import Blobs
 from livememfs.cache.catalog import Catalog
@@ -32,6 +31,7 @@ from livememfs.cache.database import Database
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.figures import ReplicaStatistics
 from livememfs.cache.inbox import Inbox
+from livememfs.cache.journal.barrier import Barrier
 from livememfs.cache.journal.outcomes import Outcomes
 from livememfs.cache.journal.steps import Journal
 from livememfs.cache.largefile import LargeVersions

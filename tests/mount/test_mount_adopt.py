@@ -79,9 +79,6 @@ def test_two_hosts_append_by_rename_and_by_append_and_no_line_is_lost(two: tuple
         assert [path.name for path in index.parent.iterdir()] == ["MEMORY.md"]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="about one run of twenty loses a line: to be mended"
-)
 def test_a_shell_replaces_the_index_while_another_appends(two: tuple[Path, Path], bucket: Bucket) -> None:
     """`cat` reads for the shell that writes, and `mv` puts the file in its place."""
     script = SHELL.format(count=20, name="shell")
