@@ -42,7 +42,7 @@ def table(heading: str, lines: Iterable[str]) -> str:
 def settings_table() -> str:
     """Every setting: variable, key of the file, default, meaning."""
     lines = []
-    for name, variable in config.setting_names().items():
+    for name, variable in config.settingnames().items():
         field = Settings.model_fields[name]
         default = f"`{field.default}`" if field.default != "" else ""
         lines.append(f"| `{variable}` | `{name}` | {default} | {field.description} |")
@@ -77,17 +77,18 @@ def commands() -> dict[str, str]:
 def reference() -> str:
     """Every command: how it is called, what it does, its arguments and options. Those that all have come once."""
     each = dict(every_command())
-    usual = set.intersection(*({_names(option) for option in command.params} for command in each.values()))
-    shared = [param for param in next(iter(each.values())).params if _names(param) in usual]
+    usual = set.intersection(*({names(option) for option in command.params} for command in each.values()))
+    shared = [param for param in next(iter(each.values())).params if names(param) in usual]
     parts = [f"## Every command\n\n{_options(shared)}"] if shared else []
     for name, command in each.items():
-        own = [param for param in command.params if _names(param) not in usual]
+        own = [param for param in command.params if names(param) not in usual]
         text = inspect.cleandoc(command.help or "").replace("\b\n", "")
         parts.append(f"## livememfs {name}\n\n{text}\n" + (f"\n{_options(own)}" if own else ""))
     return "\n" + "\n".join(parts) + "\n"
 
 
-def _names(param: Any) -> str:
+def names(param: Any) -> str:
+    """An argument as it is called in a synopsis, or an option with its value."""
     if param.param_type_name == "argument":
         return str(param.metavar or param.name.upper())
     value = "" if getattr(param, "is_flag", False) or not param.metavar else f" {param.metavar}"
@@ -100,7 +101,7 @@ def _options(params: Iterable[Any]) -> str:
         if getattr(param, "hidden", False):
             continue
         text = (getattr(param, "help", None) or "").replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| `{_names(param)}` | {text} |")
+        lines.append(f"| `{names(param)}` | {text} |")
     return table("| argument or option | meaning |", lines)
 
 

@@ -155,6 +155,17 @@ def test_the_documents_are_a_site_without_a_link_that_leads_nowhere(tmp_path: Pa
     }
 
 
+def test_each_command_has_a_manual_page_with_its_options(tmp_path: Path) -> None:
+    subprocess.run([ROOT / "scripts" / "docs", "man", tmp_path], check=True, timeout=120)
+    pages = {page.name: page.read_text() for page in tmp_path.iterdir()}
+
+    assert pages.keys() == {f"livememfs-{name.replace(' ', '-')}.1" for name in docs_tables.commands()} | {
+        "livememfs.1"
+    }
+    assert "\n.B \\-\\-category NAME\n" in pages["livememfs-note.1"]
+    assert [name for name, page in pages.items() if page.count("\n.SH NAME\n") != 1 or "\n'" in page] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     shown = re.sub(r"```console\n.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)  # what is printed
