@@ -18,7 +18,7 @@ from livememfs.records.trust import Trust
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.live import Card
 from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
-from livememfs.serve.web.proposals import Waiting
+from livememfs.serve.web.proposals import ShownProposal
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Shown, _marked
 from livememfs.serve.web.sessions import Day
@@ -102,7 +102,7 @@ def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
 def test_what_is_proposed_is_text(text: str, name: str) -> None:
     given = {"by": text, "why": text, "at": MOMENT, "decision": "refused", "decided_by": text}
     proposal = Proposal(target=f"memories/{name}", content=text, **given)  # type: ignore[arg-type]  # each is a text
-    values = {"waiting": [Waiting(proposal, *diff_lines(text))], "decided": [proposal], "more": 1, "asks": False}
+    values = {"waiting": [ShownProposal(proposal, *diff_lines(text))], "decided": [proposal], "more": 1, "asks": False}
     assert shown("proposals.html", may_decide=True, **values).dangers() == []
 
 

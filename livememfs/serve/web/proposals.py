@@ -30,7 +30,7 @@ ACTIONS = {"accept": proposals.accept, "refuse": proposals.refuse}
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ShownProposal:
     """A proposal on the page: what it is, its diff, and whether that is cut."""
 
     proposal: Proposal
@@ -43,7 +43,9 @@ async def show(site: Site, request: Request) -> Response:
     space, access = (await site.space(request)).space, access_of(request)
     replica = site.context.replica
     found = await proposals.waiting(replica, space)
-    waiting = [Waiting(proposal, *diff_lines(await diff_of(replica, space, proposal))) for _, proposal in found[:SHOWN]]
+    waiting = [
+        ShownProposal(proposal, *diff_lines(await diff_of(replica, space, proposal))) for _, proposal in found[:SHOWN]
+    ]
     return await long_page(
         "proposals.html",
         access=access,
