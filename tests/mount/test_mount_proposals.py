@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from machine import Mount, StartMount, clean_environment, livememfs, sh
+from test_mount_watch import until
 
 TOUCH = "touch .digest && cat .digest.wait"
 NOTES = "".join(
@@ -86,4 +87,4 @@ def test_what_waits_is_not_found_and_not_told(space: Path) -> None:
     name = called(space, "+We chose S3.")
     by("ada", f"mv .proposals/{name} memories/", space)
 
-    assert "we-chose-s3" in sh(search, cwd=space).stdout
+    until(lambda: "we-chose-s3" in sh(search, cwd=space).stdout, 20)
