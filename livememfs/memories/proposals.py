@@ -68,10 +68,11 @@ async def waiting(replica: Replica, space: str) -> list[tuple[StoredObject, Prop
     return shown
 
 
-def counted(replica: Replica, space: str) -> int | None:
-    """How many wait, without asking the bucket; None when this machine has not looked yet."""
-    level = replica.names.levels.get(records.prefix(space))
-    return None if level is None else sum(bool(records.name_in(info.key)) for info in level.objects.values())
+def counted(replica: Replica) -> int:
+    """How many wait in all spaces that this machine has looked into; asks nobody."""
+    top = replica.names.levels.get("")
+    levels = [replica.names.levels.get(records.prefix(space)) for space in (top.folders if top is not None else ())]
+    return sum(bool(records.name_in(info.key)) for level in levels if level for info in level.objects.values())
 
 
 async def decisions(replica: Replica, space: str) -> list[Proposal]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from livememfs.errors import ObjectMissing
 from livememfs.records import keys
-from livememfs.records.proposal import Proposal, is_target, key_of
+from livememfs.records.proposal import Proposal, is_target, key_of, prefix
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 async def propose(replica: Replica, place: SessionPlace, outcome: Outcome, model: str, now: datetime) -> Outcome:
     """The outcome with proposals in place of observations and summary. Raises what the store fails with."""
     changed = type(outcome)(skipped=outcome.skipped)
+    await replica.names.listing(prefix(place.space))  # so that the status of this host counts them
     for key, data in outcome.objects.items():
         target = key.removeprefix(f"{place.space}/")
         if not is_target(place.space, target):

@@ -68,3 +68,11 @@ def test_an_agent_decides_nothing(
 @pytest.mark.parametrize("words", ["list", "show", "accept", "refuse"])
 def test_a_space_that_is_not_there_is_named(cli: Cli, words: str) -> None:
     cli("proposals", words, "nowhere", *(["x"] if words != "list" else [])).fails("there is no space nowhere")
+
+
+def test_doctor_counts_what_waits(cli: Cli, project: str, waiting: str) -> None:
+    checks = {check["name"]: check for check in cli("doctor", "--json").json["checks"]}
+
+    assert checks["proposals"]["found"] == f"1 in {project}; `livememfs proposals list {project}` shows them"
+    cli("proposals", "accept", project, waiting)
+    assert "proposals" not in {check["name"] for check in cli("doctor", "--json").json["checks"]}

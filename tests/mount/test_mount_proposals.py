@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_mv_accepts_and_rm_refuses_and_other_hosts_see_it(
 ) -> None:
     good, bad = called(space, "+We chose S3."), called(space, "+We deploy on Fridays.")
     assert "decision" not in sh("ls memories", cwd=space).stdout
+    assert json.loads((mounted / ".livememfs/status.json").read_text())["proposals"] == 2
 
     by("ada", f"mv .proposals/{good} memories/", space)
     by("ada", f"rm .proposals/{bad}", space)
