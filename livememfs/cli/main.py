@@ -33,7 +33,7 @@ COMMANDS = {
 """The module of each command, which has a function of the command's name (`import_`: Python keeps the word)."""
 GROUPS = {
     "space": "space", "bank": "bank", "backup": "backup", "memories": "memories", "index": "index", "token": "token",
-    "service": "mounting.service",
+    "service": "mounting.service", "proposals": "deciding.proposals",
 }  # fmt: skip
 """Groups of commands, each the `app` of its module."""
 LIMITED = (["mount"], ["mcp"])
