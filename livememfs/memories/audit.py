@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditPart:
     """One thing that was looked for: what was found (`found` in all), and what to do about it."""
 
     name: str
@@ -86,7 +86,7 @@ class Audit:
     told: int
     used: int
     tokens: int
-    parts: tuple[Finding, ...]
+    parts: tuple[AuditPart, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -126,7 +126,7 @@ async def audit(
     if stale is not None:
         rows = await stale(space)
         parts.append(
-            Finding("stale", "Stale: the code says otherwise", _ADVICE["stale"], tuple(rows[:ROWS]), len(rows))
+            AuditPart("stale", "Stale: the code says otherwise", _ADVICE["stale"], tuple(rows[:ROWS]), len(rows))
         )
     seen = [known for name, known in worth.items() if name in names.memories or name in names.others]
     return Audit(
@@ -180,7 +180,7 @@ def _named(
     return _Names(memories, paths, worth)
 
 
-def _by_worth(names: _Names) -> list[Finding]:
+def _by_worth(names: _Names) -> list[AuditPart]:
     """What the counts alone tell."""
     known = {name: worth for name, worth in names.worth.items() if name in names.memories or name in names.others}
     never = [name for name in names.memories if name not in known]
@@ -188,15 +188,15 @@ def _by_worth(names: _Names) -> list[Finding]:
     costs = {name: worth.tokens for name, worth in known.items() if worth.tokens}
     oldest = nsmallest(ROWS, never, key=lambda name: (names.memories[name].rpartition("/")[2], name))
     return [
-        Finding("never", "Never told, the oldest first", _ADVICE["never"], tuple(names.rows(oldest)), len(never)),
-        Finding(
+        AuditPart("never", "Never told, the oldest first", _ADVICE["never"], tuple(names.rows(oldest)), len(never)),
+        AuditPart(
             "in_vain",
             f"Told {IN_VAIN} times or more, and never used",
             _ADVICE["in_vain"],
             _most(names, vain),
             len(vain),
         ),
-        Finding("told_tokens", "Most tokens told", _ADVICE["told_tokens"], _most(names, costs), len(costs)),
+        AuditPart("told_tokens", "Most tokens told", _ADVICE["told_tokens"], _most(names, costs), len(costs)),
     ]
 
 
@@ -204,7 +204,7 @@ def _most(names: _Names, figures: Mapping[str, int]) -> tuple[Row, ...]:
     return tuple(names.rows(nlargest(ROWS, sorted(figures), key=lambda name: figures[name])))
 
 
-async def _found_out(replica: Replica, names: _Names, observations: Sequence[str]) -> Finding:
+async def _found_out(replica: Replica, names: _Names, observations: Sequence[str]) -> AuditPart:
     """The observations that cost most to find out, of the newest ones."""
     wanted, cold = [], 0
     for key in nlargest(OBSERVATIONS_READ, observations):
@@ -219,7 +219,7 @@ async def _found_out(replica: Replica, names: _Names, observations: Sequence[str
         Row(key, worth=names.worth.get(key.partition("/")[2].removesuffix(".md"), NOTHING), tokens=costs[key])
         for key in nlargest(ROWS, sorted(costs), key=lambda key: costs[key])
     ]
-    return Finding("found_out", "Cost most to find out", _ADVICE["found_out"], tuple(rows), len(costs))
+    return AuditPart("found_out", "Cost most to find out", _ADVICE["found_out"], tuple(rows), len(costs))
 
 
 def _cost(data: bytes) -> int:
@@ -227,7 +227,7 @@ def _cost(data: bytes) -> int:
     return int(found[1]) if found is not None else 0
 
 
-def _with_texts(index: Engine, space: str, names: _Names, parts: Sequence[Finding]) -> list[Finding]:
+def _with_texts(index: Engine, space: str, names: _Names, parts: Sequence[AuditPart]) -> list[AuditPart]:
     """The same with what the records say, and pairs that say the same or the opposite. Blocking."""
     from livememfs.recall.likeness import twins
 
@@ -250,12 +250,12 @@ def _with_texts(index: Engine, space: str, names: _Names, parts: Sequence[Findin
     ]
 
 
-def _pairs(names: _Names, name: str, title: str, found: Sequence[Twins]) -> Finding:
+def _pairs(names: _Names, name: str, title: str, found: Sequence[Twins]) -> AuditPart:
     rows = [
         Row(pair.newer.key, _shown(pair.newer.text), names.worth.get(pair.newer.memory_id, NOTHING), pair.older.key)
         for pair in found[:ROWS]
     ]
-    return Finding(name, title, _ADVICE[name], tuple(rows), len(found))
+    return AuditPart(name, title, _ADVICE[name], tuple(rows), len(found))
 
 
 def _shown(text: str) -> str:

@@ -14,7 +14,7 @@ from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.errors import NotFound
 from livememfs.memories import storing as memories
-from livememfs.memories.audit import IN_VAIN, ROWS, Audit, Finding, Row, audit
+from livememfs.memories.audit import IN_VAIN, ROWS, Audit, AuditPart, Row, audit
 from livememfs.recall.likeness.contradiction import RELATION
 from livememfs.records import keys
 from livememfs.records.observation import Observation
@@ -54,7 +54,7 @@ async def audited(app: App) -> Audit:
     return await audit(app.replica, app.clock, app.recall, app.uses, SPACE)
 
 
-def part(found: Audit, name: str) -> Finding:
+def part(found: Audit, name: str) -> AuditPart:
     return next(part for part in found.parts if part.name == name)
 
 
