@@ -35,6 +35,7 @@ from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
+from livememfs.observing.evidence import Evidence
 from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
@@ -77,6 +78,7 @@ class App(Context):
     index: Path
     sessions: ToldSessions
     merging: Merging
+    evidence: Evidence
     tokens: Tokens
     gate: Gate
     scheduler: Scheduler | None
@@ -159,13 +161,14 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
     web = WebAllowed(replica)
-    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count, web=web)
+    evidence = Evidence(uses.told, uses.count)
+    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), tells=evidence.tells, web=web)
     model = models.consolidating
     queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing)
-    capture = open_capture(basics, replica=replica, observer=observer)
+    capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
     pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer)
     ids = ids_of(settings)
@@ -194,6 +197,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         sessions=sessions,
         prehook=prehook,
         uses=uses,
+        evidence=evidence,
         expiry=Expiry(replica, clock),
         merging=Merging(replica, clock, recall, settings.memory_alike),
         consolidations=queue,

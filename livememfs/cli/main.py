@@ -28,7 +28,7 @@ COMMANDS = {
     "recall": "recall",
     "consolidate": "runs", "digest": "runs", "history": "history", "undo": "history", "gc": "gc",
     "import": "moving", "export": "moving", "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
-    "adopt": "adopt",
+    "adopt": "adopt", "audit": "checks.audit",
 }  # fmt: skip
 """The module of each command, which has a function of the command's name (`import_`: Python keeps the word)."""
 GROUPS = {

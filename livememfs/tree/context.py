@@ -114,6 +114,13 @@ class Context:
         except errors.ObjectMissing:
             return None
 
+    def opened(self, key: str, pid: int) -> None:
+        """A process opens the file of a record, which may be a use of it. What livememfs opens itself is none."""
+        who = self.index_reads.who(pid)
+        if who.thread:  # those that one shell or agent starts belong together: a `cat` for each file is a `grep -r` too
+            reader = who.parent if who.parent > 1 else who.process or who.thread
+            self.uses.opened_by(reader, key.partition("/")[0], key)
+
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""
         return registry.is_there(path, self.access())
