@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from hashlib import blake2b
 
 MOST_LINES = 4_000
@@ -31,6 +30,7 @@ _NOT_A_TYPE = (
     "in", "is", "match", "new", "not", "or", "print", "raise", "return", "switch", "throw", "unless", "until", "when",
     "while", "with", "yield",
 )  # fmt: skip
+_SET = re.compile(r"[:?+|]?=(?![=>])|:(?!:)")
 _WORD = re.compile(r"\w+")
 _TYPE = re.compile(r"[\w<>:,*&\[\]?~\s]*")
 
@@ -78,18 +78,25 @@ class SourceText:
 
     def _places(self, symbol: str) -> Iterator[tuple[int, int]]:
         """Each line that has the symbol, and how surely it defines it: 2 by a word for it, 1 by its form, 0 not."""
-        if symbol not in self._text:
-            return
-        at, number, last = 0, 0, -1
-        for count, match in enumerate(_pattern(symbol).finditer(self._text)):
-            number += self._text.count("\n", at, match.start())
-            at = match.start()
+        before, number, last, count = 0, 0, -1, 0
+        for at in self._starts(symbol):
+            number += self._text.count("\n", before, at)
+            before = at
             if number != last:
                 start = at - (self._text.rfind("\n", 0, at) + 1)
                 yield number, _how_surely(self._lines[number], start, start + len(symbol))
-            last = number
+            last, count = number, count + 1
             if count == MOST_PLACES:
                 return
+
+    def _starts(self, symbol: str) -> Iterator[int]:
+        """Where the symbol stands as a whole word. No pattern: to make one takes longer than to look for it once."""
+        text, size = self._text, len(symbol)
+        at = text.find(symbol)
+        while at >= 0:
+            if not (_goes_on(text[at - 1 : at]) or _goes_on(text[at + size : at + size + 1])):
+                yield at
+            at = text.find(symbol, at + size)
 
     def _decorated(self, start: int) -> int:
         """Where the block really begins: a decorator says as much as the line below it."""
@@ -146,7 +153,7 @@ def _how_surely(line: str, start: int, end: int) -> int:
         return 2
     if not is_open and before.endswith(")") and words and words[0] in _KEYWORDS:  # what a method in Go belongs to
         return 2
-    is_set = re.match(r"(?:[:?+|]?=(?![=>])|:(?!:))", behind) is not None
+    is_set = _SET.match(behind) is not None
     if is_set and before.strip("\"'- ") in ("", "export", "self.", "this."):
         return 1
     if is_open or not _TYPE.fullmatch(before) or (words and words[0] in _NOT_A_TYPE):
@@ -157,6 +164,6 @@ def _how_surely(line: str, start: int, end: int) -> int:
     return int(is_call and line.rstrip().endswith("{"))
 
 
-@lru_cache(1_024)
-def _pattern(symbol: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w$]){re.escape(symbol)}(?![\w$])")
+def _goes_on(character: str) -> bool:
+    """Whether a name goes on with this character; it is empty at the beginning and the end of a text."""
+    return character.isalnum() or character in ("_", "$")

@@ -183,7 +183,7 @@ class Choosing:
 
     def _judge(self, fits: dict[Section, Numbered]) -> bool:
         """Check what may be told against the code; whether all that fits may be told."""
-        self._code.judge(record for _, record in chain(self._pinned, in_turns(*fits.values())))
+        self._code.judge(record for _, record in in_turns(*fits.values(), self._pinned))  # what fits best goes first
         return self._code.judge(record for _, record in chain(*fits.values()))
 
     def _best(self, most: dict[Section, int]) -> dict[Section, Numbered]:
