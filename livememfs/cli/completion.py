@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,24 +17,23 @@ from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.mounting import mounts
 from livememfs.environment import default_store, environment, file_of
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, UsageError
 from livememfs.records import keys
 
 PATIENCE = 0.5
 
+SHELLS = ("bash", "zsh", "fish")
+"""The shells with a script."""
 
-class Shell(StrEnum):
-    """The shells with a script."""
 
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+def _shells(incomplete: str) -> list[str]:
+    return [shell for shell in SHELLS if shell.startswith(incomplete)]
 
 
 @command
 def completion(
     choice: Choice,  # noqa: ARG001 - every command has these options
-    shell: Annotated[Shell, argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[str, argument(metavar="SHELL", help="bash, zsh or fish.", autocompletion=_shells)],
 ) -> None:
     """Print the script with which SHELL completes commands, options, spaces and mount points.
 
@@ -45,7 +43,9 @@ def completion(
     """
     from typer._completion_shared import get_completion_script
 
-    output.say(get_completion_script(prog_name=listing.PROGRAM, complete_var=listing.COMPLETING, shell=shell.value))
+    if shell not in SHELLS:
+        raise UsageError(f"there is no script for {shell}; there is one for bash, zsh and fish")
+    output.say(get_completion_script(prog_name=listing.PROGRAM, complete_var=listing.COMPLETING, shell=shell))
 
 
 # --- what is offered ---------------------------------------------------------------------------------------------

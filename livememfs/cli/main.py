@@ -128,6 +128,7 @@ class _All(listing.CommandGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = _Commands()
+        listing.hasten(self)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, in the order of the help."""
