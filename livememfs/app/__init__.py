@@ -30,7 +30,8 @@ from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
 from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
-from livememfs.config import Settings, user_name
+from livememfs.config import Settings
+from livememfs.environment import user_name
 from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging

@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from livememfs.tree.rejected import RejectedReplies
 
 
-STATE = ".livememfs"
-"""The directory of a mount that tells how it is doing."""
-
-
 @dataclass(slots=True)
 class Writes:
     """How often something was written that no level knows of yet: listings that were made before are outdated."""

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
-from livememfs.config import user_name
+from livememfs.environment import user_name
 from livememfs.memories import proposals
 from livememfs.memories.proposalpage import page_of
 from livememfs.records.proposal import Proposal
@@ -23,7 +23,7 @@ from livememfs.text.fields import split
 from livememfs.text.times import iso
 from livememfs.tree.writer import agent_of
 
-app = typer.Typer(help="Accept or refuse what is proposed to a space.", no_args_is_help=True, rich_markup_mode=None)
+app = listing.group("Accept or refuse what is proposed to a space.")
 COLUMNS = ["NAME", "FOR", "TRUST", "BY", "TEXT"]
 DECIDED_COLUMNS = ["NAME", "FOR", "DECISION", "BY", "TEXT"]
 SHOWN_CHARACTERS = 80
