@@ -13,9 +13,9 @@ from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.memories import storing as memories
 from livememfs.recall.index.merits import UnaskedMemories, Use
+from livememfs.recall.turn.inject import Candidate, Telling
 from livememfs.records import keys
 from livememfs.records.event import Event
-from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 
 SPACE = "alpha"
@@ -39,9 +39,11 @@ def foremost(app: App) -> list[str]:
     return [records[number].key for number in numbers]
 
 
-async def told(app: App, question: str, sessions: range) -> None:
+async def told(app: App, key: str, question: str, sessions: range) -> None:
+    """One memory is told alone, to many sessions."""
+    candidate = Candidate(key.removesuffix(".md"), "relevant", "zebras are not served")
     for number in sessions:
-        await app.prehook.turn(SPACE, Turn(question, session=f"s{number}"))
+        app.evidence.tells(Telling(SPACE, f"s{number}", question, (candidate,)))
     await app.evidence.settle()
 
 
@@ -54,7 +56,7 @@ async def test_telling_moves_nothing_and_one_use_does(tmp_path: Path) -> None:
         await app.recall.prepare([SPACE], DONE_WITHIN)
         assert foremost(app) == [newer, older]
 
-        await told(app, "what about zebras?", range(60))
+        await told(app, older, "what about zebras?", range(60))
         assert app.uses.of(SPACE, older).told == 60
         await _handed_over(app)
         assert foremost(app) == [newer, older], "what was told often comes first"
