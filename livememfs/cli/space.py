@@ -238,7 +238,12 @@ def want_proposals(
     off: Annotated[bool, typer.Option("--off", help="Store it at once, as in a new space.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Have what digests and the observer would add wait until a person accepts it."""
+    """Have what digests and the observer would add wait until a person accepts it.
+
+    livememfs space proposals project
+    """
+    from livememfs.spaces import changing
+
     meta = on_store(choice.quiet(), lambda app: changing.want_proposals(app.replica, name, not off), name)
     done = "waits for a person" if meta.proposals else "is stored at once"
     said = f"what digests and the observer add to {name} {done}"

@@ -269,7 +269,10 @@ class Uses:
         return UsesStatistics(sum(len(state.own) for state in self._spaces.values()), **self._counts)
 
 
-def shown(worth: Worth) -> dict[str, object]:
+Shown = dict[str, int | datetime | None]
+
+
+def shown(worth: Worth) -> Shown:
     """What is known of a record, for programs: counts, and moments or None."""
     return {
         "uses": worth.uses,

@@ -26,6 +26,8 @@ from livememfs.records import keys
 from livememfs.records.event import READS, Event, as_text
 from livememfs.text.filenames import files_in
 
+PAUSE = 0.1
+"""Seconds that the work waits, so that whoever reported has its answer before."""
 MOST_WAITING = 256
 """Events that wait to be looked at; others that come then are passed over."""
 MOST_SESSIONS = 256
@@ -115,6 +117,7 @@ class Evidence:
         """Look at what was told and heard, until cancelled."""
         while True:
             await self._work.wait()
+            await trio.sleep(PAUSE)
             self._work = trio.Event()
             await self.settle()
 

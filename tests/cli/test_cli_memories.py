@@ -24,6 +24,7 @@ def test_what_is_stored_is_listed(cli: Cli, project: str, david: str) -> None:
     (memory,) = cli("memories", "list", project, "--json").json
     assert (memory["id"], memory["type"], memory["subjects"]) == (david, "fact", ["david"])
     assert (memory["content"], memory["importance"], memory["expires_at"]) == ("David is my brother", 0.6, None)
+    assert (memory["uses"], memory["used_at"], memory["told"]) == (0, None, 0)
     shown = cli("memories", "list", project).out
     assert david in shown
     assert "David is my brother" in shown
