@@ -42,7 +42,7 @@ def table(heading: str, lines: Iterable[str]) -> str:
 def settings_table() -> str:
     """Every setting: variable, key of the file, default, meaning."""
     lines = []
-    for name, variable in config.settingnames().items():
+    for name, variable in config.setting_names().items():
         field = Settings.model_fields[name]
         default = f"`{field.default}`" if field.default != "" else ""
         lines.append(f"| `{variable}` | `{name}` | {default} | {field.description} |")
@@ -82,9 +82,16 @@ def reference() -> str:
     parts = [f"## Every command\n\n{_options(shared)}"] if shared else []
     for name, command in each.items():
         own = [param for param in command.params if names(param) not in usual]
-        text = inspect.cleandoc(command.help or "").replace("\b\n", "")
+        text = "\n\n".join(f"```sh\n{text}\n```" if typed else text for typed, text in paragraphs(command.help))
         parts.append(f"## livememfs {name}\n\n{text}\n" + (f"\n{_options(own)}" if own else ""))
     return "\n" + "\n".join(parts) + "\n"
+
+
+def paragraphs(text: str | None) -> Iterator[tuple[bool, str]]:
+    """The paragraphs of a help text, and whether each is an example as it is typed."""
+    for part in inspect.cleandoc(text or "").split("\n\n"):
+        typed = part.startswith("\b")
+        yield typed, inspect.cleandoc(part.removeprefix("\b\n")) if typed else part
 
 
 def names(param: Any) -> str:

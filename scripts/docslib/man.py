@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ def escaped(text: str) -> str:
 
 def page(name: str, command: Any) -> str:
     """The manual page of one command."""
-    first, _, rest = inspect.cleandoc(command.help or "").replace("\b\n", "").partition("\n")
+    (_, first), *rest = docs_tables.paragraphs(command.help)
     title = f"livememfs-{name.replace(' ', '-')}" if name else "livememfs"
     usage = " ".join(["livememfs", name, "[OPTIONS]", *(docs_tables.names(param) for param in arguments(command))])
     parts = [
@@ -32,8 +31,9 @@ def page(name: str, command: Any) -> str:
         f".SH NAME\n{escaped(title)} \\- {escaped(first.rstrip('.'))}",
         f".SH SYNOPSIS\n.B {escaped(re.sub(' +', ' ', usage))}",
     ]
-    if rest.strip():
-        parts.append(f".SH DESCRIPTION\n{escaped(rest.strip())}")
+    if said := [escaped(text) for typed, text in rest if not typed]:
+        parts.append(".SH DESCRIPTION\n" + "\n.PP\n".join(said))
+    parts += [f".SH EXAMPLES\n.nf\n{escaped(text)}\n.fi" for typed, text in rest if typed]
     shown = [param for param in command.params if not getattr(param, "hidden", False)]
     if shown:
         lines = (f".TP\n.B {escaped(docs_tables.names(each))}\n{escaped(each.help or '')}" for each in shown)
