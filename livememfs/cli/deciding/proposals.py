@@ -39,7 +39,10 @@ def list_proposals(
     decided: Annotated[bool, typer.Option("--decided", help="List decisions instead, the last one first.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what waits, by name."""
+    """List what waits, by name.
+
+    livememfs proposals list project
+    """
 
     async def work(app: App) -> list[Proposal]:
         await require_space(app.replica, space)
@@ -56,7 +59,10 @@ def list_proposals(
 @app.command()
 @command
 def show(choice: Choice, space: SpaceName, name: Name) -> None:
-    """Print a proposal with its diff."""
+    """Print a proposal with its diff.
+
+    livememfs proposals show project NAME
+    """
 
     async def work(app: App) -> bytes:
         await require_space(app.replica, space)
@@ -69,7 +75,10 @@ def show(choice: Choice, space: SpaceName, name: Name) -> None:
 @app.command()
 @command
 def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Store what is proposed; only a person does."""
+    """Store what is proposed; only a person does.
+
+    livememfs proposals accept project NAME
+    """
 
     async def work(app: App) -> str:
         await require_space(app.replica, space)
@@ -82,7 +91,10 @@ def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
 @app.command()
 @command
 def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Refuse what is proposed; only a person does."""
+    """Refuse what is proposed; only a person does.
+
+    livememfs proposals refuse project NAME
+    """
 
     async def work(app: App) -> None:
         await require_space(app.replica, space)
