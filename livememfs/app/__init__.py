@@ -166,7 +166,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing, code=code)
     capture = open_capture(basics, replica=replica, observer=observer)
-    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
+    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner

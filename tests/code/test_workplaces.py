@@ -15,7 +15,7 @@ from code_repositories import GitTree
 from livememfs.code.anchor import Anchor, Claim, CodePlace
 from livememfs.code.checking import CodeStatus, CodeVerdict
 from livememfs.code.stamping import Subject
-from livememfs.code.workplaces import Workplaces
+from livememfs.code.workplaces import ON_REQUEST, CheckPatience, Workplaces
 
 PARSER = "LIMIT = 5\n\n\ndef parse(text):\n    return text.split()\n\n\ndef other():\n    return 1\n"
 
@@ -47,7 +47,7 @@ async def claimed(code: Workplaces, tree: GitTree, text: str, **given: tuple[str
 
 async def verdict(code: Workplaces, tree: GitTree, claim: Claim) -> CodeVerdict:
     """As a later turn sees it: what git knows was asked."""
-    (found,) = await code.verdicts((str(tree.top),), [claim], thorough=True)
+    (found,) = await code.verdicts((str(tree.top),), [claim], ON_REQUEST)
     return found
 
 
@@ -268,13 +268,11 @@ async def test_only_plain_files_of_the_worktree_are_read(tree: GitTree, tmp_path
 
 
 async def test_what_there_is_no_time_for_is_told_as_not_checked_and_known_the_next_time(
-    tree: GitTree, monkeypatch: pytest.MonkeyPatch
+    tree: GitTree,
 ) -> None:
     async with opened() as code:
         parse = await claimed(code, tree, "`parse` in src/parser.py")
-        with monkeypatch.context() as patched:
-            patched.setattr("livememfs.code.workplaces.CHECK_SECONDS", -1.0)
-            (first,) = await code.verdicts((str(tree.top),), [parse])
+        (first,) = await code.verdicts((str(tree.top),), [parse], CheckPatience(-1.0, 1, 10.0))
 
         assert first.mark == "not checked against the code"
         assert [each.mark for each in await code.verdicts((str(tree.top),), [parse])] == [""]
