@@ -156,10 +156,10 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     settings, clock, owner = basics.settings, basics.clock, user_name()
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
-    recall = open_recall(basics, replica=replica, index=index)
+    web, code = WebAllowed(replica), open_code(basics)
+    recall = open_recall(basics, replica=replica, index=index, code=code)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    web, code = WebAllowed(replica), open_code(basics)
     prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count, web=web, code=code)
     queue = open_consolidations(basics, replica=replica, model=models.consolidating, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)

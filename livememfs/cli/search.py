@@ -84,6 +84,7 @@ def _figures(answer: SearchAnswer) -> dict[str, Any]:
                 "type": hit.record.type,
                 "agent": hit.record.agent,
                 "trust": hit.record.trust.word,
+                "code": hit.mark,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,8 @@ READ_SECONDS, READ_BYTES = 2.0, 64 << 20
 """Most time and bytes that are read for a new record."""
 PATIENCE, LONG_PATIENCE = 0.05, 4.0
 """Most seconds that an answer waits for a disk that hangs, and that a new record does."""
-NAMING_SECONDS = 0.5
+GIT_SECONDS, NAMING_SECONDS = 2.0, 0.5
+"""Most seconds that who asked for it waits for git, and that a new record does."""
 THREADS = 4
 """Most threads, each of which may wait for a disk that hangs."""
 KEPT, KEPT_ANSWERS = 1_024, 8_192
@@ -175,18 +177,19 @@ class Workplaces:
     async def _asking(self, check: CodeCheck, *, wait: bool) -> bool:
         """Have git asked what a check lacked; whether anything was, and has been answered."""
         repository, here, answers = check.repository, check.here, check.answers
-        work: list[_Work] = []
+        work, done = list[_Work](), False
         for commit in sorted(answers.unknown_renames):
             work.append((("renames", repository.git, commit), partial(self._ask_renames, repository, here, commit)))
         for commit in sorted(answers.unknown_merged) if here.commit else ():
             asking = partial(self._ask_merged, repository, commit, here.commit)
             work.append((("merged", repository.common, commit, here.commit), asking))
+        with trio.move_on_after(GIT_SECONDS) if wait else nullcontext():
+            while wait and work:
+                await work[0][1]()
+                done = bool(work.pop(0))
         for what, ask in work[:ASKED]:
-            if wait:
-                await ask()
-            else:
-                self._later(what, ask)
-        return bool(work) and wait
+            self._later(what, ask)
+        return done
 
     def _later(self, what: object, work: Callable[[], Awaitable[object]]) -> None:
         if what not in self._waiting:

@@ -85,7 +85,10 @@ async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> 
     query = query.narrowed("subject", subject) if subject else query
     query = replace(query, limit=min(query.limit or MOST_FOUND, MOST_FOUND))
     answer = await desk.recall.ask(query, (desk.space,), anew=True)
-    scored = [{"score": round(hit.score, 4), **_shown(hit.record)} for hit in answer.found.hits]
+    scored = [
+        {"score": round(hit.score, 4), **_shown(hit.record), **({"code": hit.mark} if hit.mark else {})}
+        for hit in answer.found.hits
+    ]
     return {"memories": scored, "notes": _notes(answer)}
 
 
