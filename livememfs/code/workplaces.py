@@ -29,8 +29,8 @@ from livememfs.text.privacy.redaction import redact_file
 
 READ_SECONDS, READ_BYTES = 2.0, 64 << 20
 """Most time and bytes that are read for a new record."""
-PATIENCE, LONG_PATIENCE = 0.05, 4.0
-"""Most seconds that an answer waits for a disk that hangs, and that a new record does."""
+PATIENCE, EVENT_PATIENCE, LONG_PATIENCE = 0.05, 0.3, 4.0
+"""Most seconds that an answer waits for a disk that hangs, that an event or a text does to be placed, and the rest."""
 GIT_SECONDS, NAMING_SECONDS = 2.0, 0.5
 """Most seconds that who asked for it waits for git, and that a new record does."""
 THREADS = 4
@@ -107,7 +107,7 @@ class Workplaces:
         known = (first, *heard, self._own)
         return tuple(dict.fromkeys(filter(None, known)))
 
-    async def place(self, folders: Sequence[str], patience: float = PATIENCE) -> CodePlace:
+    async def place(self, folders: Sequence[str], patience: float = EVENT_PATIENCE) -> CodePlace:
         """The repository, branch and commit of the first directory that is in one; empty ones where none is."""
 
         def look() -> CodePlace:
@@ -218,7 +218,7 @@ class Workplaces:
         repository.
         """
         folders = self.folders(space, "", folder)
-        where = await self._aside(lambda: self._repository(folders)[1], PATIENCE) if folders else ""
+        where = await self._aside(lambda: self._repository(folders)[1], EVENT_PATIENCE) if folders else ""
         if not where:
             return {}
         text = (await aside(len(raw), lambda: redact_file(raw)))[0].decode("utf-8", "replace")

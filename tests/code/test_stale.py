@@ -172,13 +172,14 @@ async def test_what_is_private_is_in_no_anchor(
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
     repository.write("goes.py", f"{secret} = 1\n")
-    repository.write(".env", "X=1\n")
+    repository.write("server.pem", "MIIB_X\n")
     async with opened(tmp_path) as app:
         monkeypatch.chdir(repository.top)
-        memory = await write(app, "fact", f"`{secret}` in goes.py, see .env and `X`")
+        memory = await write(app, "fact", f"`{secret}` in goes.py, see server.pem and `MIIB_X`")
 
     assert secret not in memory.render().decode()
-    assert ".env" not in str(memory.extra.get("code"))
+    assert memory.extra["repository"]
+    assert "server.pem" not in str(memory.extra.get("code"))
 
 
 async def test_an_edit_of_the_text_looks_at_the_code_anew_and_an_edit_of_a_field_does_not(
