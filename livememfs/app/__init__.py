@@ -30,11 +30,13 @@ from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
 from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
-from livememfs.config import Settings, user_name
+from livememfs.config import Settings
+from livememfs.environment import user_name
 from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
+from livememfs.observing.evidence import Evidence
 from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
@@ -77,6 +79,7 @@ class App(Context):
     index: Path
     sessions: ToldSessions
     merging: Merging
+    evidence: Evidence
     tokens: Tokens
     gate: Gate
     scheduler: Scheduler | None
@@ -160,12 +163,13 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     recall = open_recall(basics, replica=replica, index=index, code=code)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count, web=web, code=code)
+    evidence = Evidence(uses.told, uses.count)
+    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), tells=evidence.tells, web=web, code=code)
     queue = open_consolidations(basics, replica=replica, model=models.consolidating, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing, code=code)
-    capture = open_capture(basics, replica=replica, observer=observer)
+    capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
     pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
@@ -194,6 +198,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         sessions=sessions,
         prehook=prehook,
         uses=uses,
+        evidence=evidence,
         expiry=Expiry(replica, clock),
         merging=Merging(replica, clock, recall, settings.memory_alike),
         consolidations=queue,

@@ -15,7 +15,7 @@ from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
 from livememfs.code.workplaces import Workplaces
-from livememfs.config import environment_of_others
+from livememfs.environment import environment_of_others
 from livememfs.errors import LiveMemError
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 from livememfs.observing.ask import ObserveSettings
 from livememfs.observing.capture import Capture, CaptureSettings
+from livememfs.observing.evidence import Evidence
 from livememfs.observing.observer import Observer
 from livememfs.observing.parking import Parking
 from livememfs.records.keys import SESSIONS
@@ -48,15 +49,15 @@ def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None, 
     )
 
 
-def open_capture(basics: Basics, *, replica: Replica, observer: Observer) -> Capture:
-    """The capture of events, which wakes the observer."""
+def open_capture(basics: Basics, *, replica: Replica, observer: Observer, evidence: Evidence) -> Capture:
+    """The capture of events, which wakes the observer, and shows what of the told came back."""
 
     def redacted(space: str, kinds: tuple[str, ...]) -> None:
         path = f"{space}/{SESSIONS}"
         basics.errors.record("privacy", path, privacy.told(path, kinds))
 
     settings = capture_settings(basics.settings, basics.mounted)
-    return Capture(replica.inbox, basics.clock, settings, woken=observer.wake, redacted=redacted)
+    return Capture(replica.inbox, basics.clock, settings, woken=observer.wake, redacted=redacted, heard=evidence.heard)
 
 
 def capture_settings(settings: Settings, mounted: str) -> CaptureSettings:

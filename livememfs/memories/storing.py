@@ -231,6 +231,17 @@ async def the_one(replica: Replica, clock: Clock, space: str, collection: str, m
     return matches[0]
 
 
+async def was_there(replica: Replica, space: str, key: str) -> bool:
+    """Whether a memory was stored before: it is there, with whatever end, or was forgotten or replaced since. `key` is
+    relative to the space.
+    """
+    collection, _, name = key.partition("/")
+    memory_id = id_of(name)
+    if await replica.names.walk(f"{space}/{collection}/{memory_id}"):
+        return True
+    return bool(await replica.names.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))
+
+
 async def purge(replica: Replica, space: str, collection: str, memory_id: str) -> int:
     """Remove a memory and its former versions for good; returns how many objects. NotFound when there are none."""
     await require_space(replica, space)

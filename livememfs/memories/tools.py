@@ -18,6 +18,7 @@ from livememfs.code.workplaces import Workplaces
 from livememfs.errors import BadRequest
 from livememfs.memories import storing as memories
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
+from livememfs.memories.uses import Uses
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.service import Recall, SearchAnswer
@@ -40,7 +41,7 @@ Answered = dict[str, Any]
 @dataclass(frozen=True)
 class Desk:
     """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
-    was replaced in a text that it stores; `code` knows in which code it works.
+    was replaced in a text that it stores; `code` knows in which code it works, `uses` what memories were worth.
     """
 
     replica: Replica
@@ -50,6 +51,7 @@ class Desk:
     agent: str
     on_private: OnPrivate = unheard
     code: Workplaces | None = None
+    uses: Uses | None = None
 
 
 # --- finding -----------------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ async def get_recent_memories(desk: Desk, limit: int = MOST_FOUND) -> Answered:
         raise _refused(desk, keys.MEMORIES, f"limit is 1 to {MOST_RECENT}, not {limit}")
     await require_space(desk.replica, desk.space)
     answer = await desk.recall.ask(Query(limit=limit).narrowed("in", keys.MEMORIES), (desk.space,), anew=True)
-    return {"memories": [_shown(hit.record) for hit in answer.found.hits], "notes": _notes(answer)}
+    return {"memories": await _each(desk, [hit.record for hit in answer.found.hits]), "notes": _notes(answer)}
 
 
 async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> Answered:
@@ -85,11 +87,24 @@ async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> 
     query = query.narrowed("subject", subject) if subject else query
     query = replace(query, limit=min(query.limit or MOST_FOUND, MOST_FOUND))
     answer = await desk.recall.ask(query, (desk.space,), anew=True)
+    shown = await _each(desk, [hit.record for hit in answer.found.hits])
     scored = [
-        {"score": round(hit.score, 4), **_shown(hit.record), **({"code": hit.mark} if hit.mark else {})}
-        for hit in answer.found.hits
+        {"score": round(hit.score, 4), **each, **({"code": hit.mark} if hit.mark else {})}
+        for hit, each in zip(answer.found.hits, shown, strict=True)
     ]
     return {"memories": scored, "notes": _notes(answer)}
+
+
+async def _each(desk: Desk, records: Sequence[Record]) -> list[Answered]:
+    """What a model gets of memories: what they say, and how often they were used and told."""
+    if desk.uses is None:
+        return list(map(_shown, records))
+    await desk.uses.known(desk.space)
+    worths = [desk.uses.of(desk.space, record.key) for record in records]
+    return [
+        {**_shown(record), "uses": worth.uses, "told": worth.told}
+        for record, worth in zip(records, worths, strict=True)
+    ]
 
 
 def _shown(record: Record) -> Answered:

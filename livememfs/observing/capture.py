@@ -113,7 +113,8 @@ class PastEvent:
 
 class Capture:
     """The way into one inbox. `woken(space, session)` is called for each new event, `redacted(space, kinds)` for what
-    was replaced because it is private.
+    was replaced because it is private, and `heard(space, event)` for what an agent did with anything but this memory,
+    whether it is observed or not.
     """
 
     def __init__(
@@ -124,9 +125,10 @@ class Capture:
         *,
         woken: Callable[[str, str], None] = lambda *_: None,
         redacted: Callable[[str, tuple[str, ...]], None] = lambda *_: None,
+        heard: Callable[[str, Event], None] = lambda *_: None,
     ) -> None:
         self._inbox, self._clock, self.settings = inbox, clock, settings or CaptureSettings()
-        self._woken, self._redacted = woken, redacted
+        self._woken, self._redacted, self._heard = woken, redacted, heard
         self._own = OwnUse(self.settings.mounted, self.settings.home, self.settings.own_tools)
         self._latest: dict[tuple[str, str, str], tuple[str, datetime]] = {}
         self._counts = {"captured": 0, "repeated": 0, "redacted": 0}
@@ -201,6 +203,8 @@ class Capture:
             self._counts["captured"] += not said.skipped
             if not said.skipped:
                 self._woken(space, said.session)
+            if said.skipped in ("", OFF, NOISY):
+                self._heard(space, event)
         else:
             self._counts["repeated"] += 1
 

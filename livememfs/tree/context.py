@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from livememfs.tree.rejected import RejectedReplies
 
 
-STATE = ".livememfs"
-"""The directory of a mount that tells how it is doing."""
-
-
 @dataclass(slots=True)
 class Writes:
     """How often something was written that no level knows of yet: listings that were made before are outdated."""
@@ -115,6 +111,13 @@ class Context:
             return await self.replica.names.stat(key)
         except errors.ObjectMissing:
             return None
+
+    def opened(self, key: str, pid: int) -> None:
+        """A process opens the file of a record, which may be a use of it. What livememfs opens itself is none."""
+        who = self.index_reads.who(pid)
+        if who.thread:  # those that one shell or agent starts belong together: a `cat` for each file is a `grep -r` too
+            reader = who.parent if who.parent > 1 else who.process or who.thread
+            self.uses.opened_by(reader, key.partition("/")[0], key)
 
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""

@@ -105,6 +105,9 @@ REGISTRY = (
     _read_only(".livememfs", "directory", "the state of the mount", "nothing"),
     _read_only(".livememfs/status.json", "file", "the mount's figures, one JSON object", "nothing"),
     _read_only(".livememfs/metrics", "file", "the same figures for Prometheus", "nothing"),
+    _read_only(
+        ".livememfs/audit.md", "file", "what is told in vain, said twice, or never told, and what to do", "nothing"
+    ),
     _read_only(".livememfs/errors.ndjson", "file", "the last 1,000 errors, each with what to do", "nothing"),
     _read_only(
         ".livememfs/conflicts.ndjson", "file", "the last 1,000 conflicts in which both versions were kept", "nothing"
@@ -243,6 +246,16 @@ REGISTRY = (
         "file",
         "`rm` forgets it; else EROFS",
         "an observation; `<id>.md` is another name of it",
+    ),
+    _usual("<space>/.proposals", "directory", "EROFS", "what waits until a person accepts or refuses it"),
+    _read_only("<space>/.proposals/.decided", "directory", "what was accepted and refused"),
+    _read_only("<space>/.proposals/.decided/<link>", "file", "such a proposal, and who decided when"),
+    PathEntry(
+        "<space>/.proposals/<note>",
+        "file",
+        0o444,
+        "`mv` into the folder it is for accepts it, `rm` refuses it; else EROFS",
+        "one proposal, with a diff",
     ),
     _usual("<space>/sessions", "directory", "`mkdir` begins a session; else EPERM", "the sessions of agents"),
     _usual("<space>/sessions/<session>", "directory", "EROFS", "a session"),

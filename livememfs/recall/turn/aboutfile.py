@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from livememfs.recall.turn.athand import excerpt
 from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
-from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, in_a_line, tell
+from livememfs.recall.turn.inject import Candidate, Limits, Told, ToldSession, about_file, in_a_line, tell
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MOST_PARTS = 16
 _KINDS = frozenset((keys.OBSERVATIONS, *keys.COLLECTIONS, keys.LIVE, keys.BANK, keys.AGENTS))
 _CHANGES = frozenset(("bugfix", "feature", "refactor", "change", "discovery"))
 _TRAPS = frozenset(("gotcha", "trade-off", "why-decided", "problem-solution"))
-_EVERYWHERE = frozenset((
+EVERYWHERE = frozenset((
     "__init__", "__main__", "config", "conftest", "index", "main", "mod", "package", "readme", "setup", "test", "types",
     "utils",
 ))  # fmt: skip
@@ -51,14 +51,14 @@ def tell_about(
     gone: Callable[[str], bool],
     web: bool = False,
     code: ByCode | None = None,
-) -> str:
-    """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before.
+) -> Told:
+    """What a session is told about a file, and takes note of; nothing when there is nothing, or it was told before.
     `web`: what is from the web may be told; `code`: what may be told by the code that it speaks of.
     """
     path = path[:LONGEST].encode("utf-8", "replace").decode()
     known = about_file(inside(path, project) or path)
     if known in session.told:
-        return ""
+        return Told((), {})
     exact, loose, bare = _names(path, project)
     named = [
         stored
@@ -72,9 +72,10 @@ def tell_about(
     named = [stored for stored in named if code.told(stored.record)]
     ordered = sorted(_in_order(named, exact), key=lambda stored: bool(code.of(stored.record).branch))
     candidates = _candidates(index, ordered, PurePosixPath(path).name, now, code) if named else ()
-    block = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0).block
+    told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
+    _ = told.block  # made here, and kept
     session.told[known] = session.turn
-    return block
+    return told
 
 
 def inside(path: str, project: str) -> str:
@@ -91,7 +92,7 @@ def _names(path: str, project: str) -> tuple[set[str], list[str], list[str]]:
     parts = [part for part in path.split("/") if part not in ("", ".")][-MOST_PARTS:]
     loose = ["/".join(parts[start:]) for start in range(len(parts) - 1)]
     name = parts[-1] if parts else ""
-    tells = len(parts) > 1 and PurePosixPath(name).stem.casefold() not in _EVERYWHERE
+    tells = len(parts) > 1 and PurePosixPath(name).stem.casefold() not in EVERYWHERE
     return {path, relative} - {""}, loose, [name] if tells else []
 
 

@@ -262,7 +262,8 @@ def candidate(
         file = record.key.partition(f"/{keys.AGENTS}/")[2]
         about = ", ".join(filter(None, (record.agent, record.type, file, made)))
         text = excerpt(text, message, SHOWN_CHARACTERS)
-    return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector)
+    files = tuple(value for label, value in record.labels if label == "file")
+    return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector, files)
 
 
 def _when(seconds: int, now: datetime | None) -> str:

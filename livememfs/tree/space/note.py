@@ -66,6 +66,8 @@ class NoteFile(ObjectFile):
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         handle = await super().open(mode, caller)
+        if self.key is not None and caller.pid:
+            self.context.opened(self.key, caller.pid)
         if mode.write:
             # Asked now: at close the process may have ended, and its environment is gone.
             self.agent, self.folder = self.context.agent_of(caller.pid), working_directory(caller.pid)
