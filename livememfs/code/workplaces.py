@@ -71,7 +71,7 @@ class Workplaces:
     def __init__(
         self, host: str = "localhost", environment: Mapping[str, str] | None = None, *, mounted: str = "", own: str = ""
     ) -> None:
-        self._host, self._mounted, self._own, self._git = host, mounted, own, Git(environment or {})
+        self._host, self._mounted, self._own, self._git = host, mounted, own, Git(environment or {}, mounted)
         self._sources = CodeFiles()
         self._folders: dict[tuple[str, str], str] = {}
         self._found: dict[str, tuple[Repository | None, float]] = {}
@@ -236,6 +236,8 @@ class Workplaces:
         names = await self._aside(partial(stamping.unknown, subject), LONG_PATIENCE)
         if names:
             stamping.paths = _by_name(names, await self._git.files_called(stamping.repository, names, NAMING_SECONDS))
+        elif words := stamping.homeless(subject):
+            stamping.having = await self._git.files_with(stamping.repository, words, NAMING_SECONDS)
         anchors = await self._aside(partial(stamping.anchors, subject), LONG_PATIENCE)
         return Claim(place if place is not None and place.repository else here, anchors or ())
 
