@@ -100,6 +100,7 @@ def _figures(answer: SearchAnswer, worths: Sequence[Shown]) -> dict[str, Any]:
                 "type": hit.record.type,
                 "agent": hit.record.agent,
                 "trust": hit.record.trust.word,
+                "code": hit.mark,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],
