@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from livememfs.observing.evidence import MOST_SESSIONS, MOST_TOLD, MOST_WAITING, Evidence
+from livememfs.observing.evidence import MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
 from livememfs.recall.turn.inject import Candidate, Telling, cost_of
 from livememfs.records.event import Event
 
@@ -163,6 +163,16 @@ async def test_what_it_wrote_before_it_read_the_same_is_used(here: Session) -> N
     given = {"command": "psql --port 5433 # the VPN's database"}
 
     assert await here.does("tool", tool="Bash", input=given, output="connected to port 5433, VPN database") == [PORT.id]
+
+
+@pytest.mark.parametrize(("prompts", "used"), [(TURNS - 1, [PORT.id]), (TURNS, [])])
+async def test_words_that_come_back_after_many_turns_are_chance(here: Session, prompts: int, used: list[str]) -> None:
+    await here.told(PORT, WORKER)
+    for number in range(prompts):
+        await here.does("prompt", f"go on {number}")
+
+    assert await here.does("said", "port 5433, because of the VPN") == used
+    assert await here.does("said", "see #1a2b3c4d") == [WORKER.id]
 
 
 async def test_another_session_and_another_space_use_nothing(here: Session) -> None:
