@@ -40,6 +40,7 @@ PAGES = {
     "/s/alpha/sessions/s-1": "make it fast",
     "/s/alpha/observations/": "A lock was missing",
     "/s/alpha/observations/0badcafe": "Two writers met.",
+    "/s/alpha/observations/0badcafe?": "found out for about 12,345 tokens",
     f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
     "/s/alpha/consolidation": "Dry run",
     "/s/alpha/consolidation?part=run": "No run since the mount.",
