@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from livememfs.observing.evidence import MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
+from livememfs.observing.evidence import MOST_KNOWN, MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
 from livememfs.recall.turn.inject import Candidate, Telling, cost_of
 from livememfs.records.event import Event
 
@@ -206,8 +206,8 @@ async def test_everything_is_bounded(here: Session) -> None:
     for _ in range(2_000):
         deep = {"a": [deep]}
     assert await here.does("tool", tool="x", input=deep) == []
-    for part in range(12):
-        await here.does("tool", tool="x", output=" ".join(f"w{n}x" for n in range(part * 2_500, part * 2_500 + 2_500)))
+    for start in range(0, MOST_KNOWN + 900, 900):
+        await here.does("tool", tool="x", output=" ".join(f"{n:06}" for n in range(start, start + 900)))
     assert await here.does("said", "thing9 word9") == []
     for _ in range(MOST_WAITING + 5):
         here.evidence.heard(SPACE, Event("e", "s", "said", AT, text="x"))

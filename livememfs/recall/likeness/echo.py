@@ -21,7 +21,7 @@ SHARE = 0.4
 HALF = 2.0
 PASSAGE = 30
 """Words that stand near enough to one another to say one thing."""
-LOOKED_AT = 16_000
+LOOKED_AT = 8_000
 """Characters of a text."""
 MOST_MARKS = 200
 """Marks of one record: a long one is known by its beginning."""
