@@ -23,6 +23,7 @@ from livememfs.text.privacy import redaction as privacy
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
+    from livememfs.code.workplaces import Workplaces
     from livememfs.llm.base import ChatModel
 
 EVENTS_ROOM, LEAST_ROOM = 2, 8_000
@@ -30,7 +31,7 @@ EVENTS_ROOM, LEAST_ROOM = 2, 8_000
 token; the rest is room for the instructions. And the least room for events: a request that is too long is split."""
 
 
-def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) -> Observer:
+def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None, code: Workplaces) -> Observer:
     """The observer; without a `model` it makes no request."""
 
     def failed(space: str, error: LiveMemError) -> None:
@@ -44,6 +45,7 @@ def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) 
         failed=failed,
         parking=Parking(replica, basics.host),
         background=basics.background,
+        code=code,
     )
 
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs.app import App
-from livememfs.cache.replica import Replica
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, naming_the_space, on_store, option
-from livememfs.memories.uses import Shown, shown
-from livememfs.recall.search.page import DEFAULT_BUDGET, page
-from livememfs.recall.service import SearchAnswer
+from livememfs.recall.search.page import DEFAULT_BUDGET
 from livememfs.records import keys
-from livememfs.spaces import making as spaces
-from livememfs.text.size import tokens
 from livememfs.text.times import iso
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.cache.replica import Replica
+    from livememfs.memories.uses import Shown
+    from livememfs.recall.service import SearchAnswer
 
 INDEXED_WITHIN = 600.0
 """Seconds the first question waits for the index of a bucket. The answer says what is not indexed by then."""
@@ -42,7 +42,16 @@ def search(
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
     as_json: JsonFlag = False,
 ) -> None:
-    """Search notes and banks by words and by meaning. QUESTION may have filters: type:decision after:2026-02."""
+    """Search notes and banks by words and by meaning.
+
+    QUESTION may have filters.
+
+        livememfs search 'which database did we choose'
+        livememfs search 'type:decision after:2026-02 storage' --space project
+    """
+    from livememfs.memories.uses import shown
+    from livememfs.recall.search.page import page
+    from livememfs.spaces import making as spaces
 
     async def work(app: App) -> tuple[SearchAnswer, list[Shown]]:
         for name in space or []:
@@ -73,6 +82,8 @@ async def all_spaces(replica: Replica) -> list[str]:
 
 
 def _figures(answer: SearchAnswer, worths: Sequence[Shown]) -> dict[str, Any]:
+    from livememfs.text.size import tokens
+
     return {
         "query": answer.query.typed or answer.query.describe(),
         "read_as": list(answer.query.read_as),

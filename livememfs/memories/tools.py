@@ -14,6 +14,7 @@ from typing import Any
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.code.workplaces import Workplaces
 from livememfs.errors import BadRequest
 from livememfs.memories import storing as memories
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
@@ -40,7 +41,7 @@ Answered = dict[str, Any]
 @dataclass(frozen=True)
 class Desk:
     """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
-    was replaced in a text that it stores; `uses` says what memories were worth, where that is known.
+    was replaced in a text that it stores; `code` knows in which code it works, `uses` what memories were worth.
     """
 
     replica: Replica
@@ -49,6 +50,7 @@ class Desk:
     space: str
     agent: str
     on_private: OnPrivate = unheard
+    code: Workplaces | None = None
     uses: Uses | None = None
 
 
@@ -166,8 +168,9 @@ async def _store(desk: Desk, collection: str, content: str, fields: Mapping[str,
     except FrontMatterError as error:
         raise _refused(desk, collection, f"the subjects are too long: {error}") from error
     key = await memories.remember(
-        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private
-    )
+        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private,
+        code=desk.code,
+    )  # fmt: skip
     name = keys.MemoryName.parse(key.rpartition("/")[2])
     ends = name.expires_at if name is not None else None
     return {"id": memories.id_of(key.rpartition("/")[2]), "path": key, "expires_at": iso(ends) if ends else None}

@@ -47,7 +47,7 @@ REPEAT_SECONDS = 2.0
 """Seconds in which two equal uses of a tool without an id count as one: a hook may be installed twice."""
 _LATEST = 1_024
 """Most uses of tools without an id that are remembered."""
-_NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion")
+_NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion", "repository", "branch")
 """The short fields of a report: an agent, or the person who set it up, may put anything into them."""
 
 
@@ -93,6 +93,9 @@ class Said:
     failed: bool = False
     occasion: str = ""
     skipped: str = ""
+    repository: str = ""
+    branch: str = ""
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -258,4 +261,7 @@ def _event(said: Said, event_id: str, at: datetime) -> Event:
         text=shortened(said.text, STORED_CHARACTERS),
         tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
         failed=said.failed,
+        repository=said.repository,
+        branch=said.branch,
+        commit=said.commit,
     )

@@ -19,12 +19,12 @@ from typing import Any, Literal
 import trio
 
 from livememfs.concurrency import in_thread
-from livememfs.recall.index.record import files_in
 from livememfs.recall.likeness.echo import Marks, Words, came_back, marks, words
 from livememfs.recall.turn.aboutfile import EVERYWHERE
 from livememfs.recall.turn.inject import Candidate, Telling, cost_of
 from livememfs.records import keys
 from livememfs.records.event import READS, Event, as_text
+from livememfs.text.filenames import files_in
 
 PAUSE = 0.1
 """Seconds that the work waits, so that whoever reported has its answer before."""

@@ -24,6 +24,7 @@ REMOVED = "removed"
 CHANGES = "_changes"
 INDEX = "_index"
 WORTH, USES = "_worth", "_uses"
+PROPOSALS = "_proposals"
 MEMORIES = "memories"
 SELF = "self"
 GOALS = "goals"
@@ -419,6 +420,7 @@ PLACES: tuple[Place, ...] = (
     _in(LEDGER, "removed/<note>", "ledger", "removed/.+", "removed/20260220T140000_claude_todo_d4d8560b.md"),
     _in(LEDGER, "<number>.held", "ledger", r"[0-9]{8}\.held", "00000004.held"),
     _in(LEDGER, "<number>.digest", "ledger", r"[0-9]{8}\.digest", "00000003.digest"),
+    _in(LEDGER, "decided/<name>.decided", "ledger", "decided/.+", "decided/20260220T140000_fact_d4d8560b-0.decided"),
     _in(LEDGER, "", "ledger", ".+", "foreign.txt"),
     *(place for folder in COLLECTIONS for place in _collection(folder)),
     _in(OBSERVATIONS, "<observation>.md", "observation", ".+", "20260220T140000_bugfix_1a2b3c4d.md"),
@@ -439,6 +441,7 @@ PLACES: tuple[Place, ...] = (
     _in(INDEX, "_uses/<host>.json", "index", rf"{USES}/.+", "_uses/laptop-0123abcd.json"),
     _in(INDEX, "<model>/<digest>.vec", "index", ".+", "model-1/00112233445566778899aabbccddeeff.vec"),
     _in(CHANGES, "<host>-<digits>.json", "other", r"[^/]+\.json", "laptop-0123abcd.json"),
+    _in(PROPOSALS, "<name>.json", "other", r".+\.json", "20260220T140000_fact_d4d8560b.json"),
     Place("<space>/<path>/", "other", ".*/", "{space}/folder/"),
     Place("<space>/<anything else>", "other", ".*", "{space}/notes/plan.txt"),
     Place("_backups/<space>/<stamp>/...", "backup", "[^/]+/.*", "_backups/{space}/2026-02-20T18-00-00/_meta.json"),

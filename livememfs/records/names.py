@@ -12,6 +12,9 @@ import unicodedata
 from livememfs.errors import InvalidName
 from livememfs.records import keys
 
+STATE = ".livememfs"
+"""The directory of a mount that tells how it is doing."""
+
 _SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _SPACE_RESERVED = frozenset({"search"})
 
@@ -19,7 +22,18 @@ _MAX_FOLDERS = 3
 _MAX_PART_BYTES = 255
 _MAX_BANK_BYTES = 900  # with `bank/`; leaves room for the space's name in a key of 1,024 bytes
 _OUTSIDE_BANK = frozenset(
-    {keys.LIVE, keys.SYSTEM, keys.BACKUPS, keys.META, keys.RULES, keys.SYNTHESIS, keys.LEDGER, keys.CHANGES, keys.INDEX}
+    {
+        keys.LIVE,
+        keys.SYSTEM,
+        keys.BACKUPS,
+        keys.META,
+        keys.RULES,
+        keys.SYNTHESIS,
+        keys.LEDGER,
+        keys.CHANGES,
+        keys.INDEX,
+        keys.PROPOSALS,
+    }
 )
 # Letters in Unicode that are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")

@@ -216,7 +216,8 @@ async def get_project_context(call: ToolCall, project: str) -> Answered:
 def _at_a_desk(tool: tools.MemoryTool) -> Work:
     async def work(call: ToolCall, space_id: str, **given: Any) -> Answered:
         context = call.context
-        desk = Desk(call.replica, call.clock, context.recall, space_id, call.agent, call.warn, context.uses)
+        recall, code, uses = context.recall, context.code, context.uses
+        desk = Desk(call.replica, call.clock, recall, space_id, call.agent, call.warn, code, uses)
         return await tool.work(desk, **given)
 
     return work

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs import errors
+from livememfs.code.workplaces import Workplaces
 from livememfs.tree import registry
 from livememfs.tree.indexreads import IndexReads
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from livememfs.tree.node import Ids
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies
-
-
-STATE = ".livememfs"
-"""The directory of a mount that tells how it is doing."""
 
 
 @dataclass(slots=True)
@@ -72,7 +69,7 @@ class Context:
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`, `metrics()` its figures
     for Prometheus. `written` holds the files that somebody writes to, `unsaved` those whose close failed: directories
     know their files only as long as somebody does. `access()` tells what may be done here. `door` is None where no
-    project of this machine can be meant: without a mount.
+    project of this machine can be meant: without a mount. `code` knows where agents work.
     """
 
     replica: Replica
@@ -102,6 +99,7 @@ class Context:
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
     index_reads: IndexReads = field(default_factory=IndexReads)
+    code: Workplaces = field(default_factory=Workplaces)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""

@@ -8,6 +8,7 @@ handler). Refuses FUSE types and errno numbers. Trio thread only.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +48,8 @@ class Caller:
 
 
 NOBODY = Caller()
+ACTING: ContextVar[Caller | None] = ContextVar("acting", default=None)
+"""Who removes or moves a name, while a request of the kernel does; None for all that no process asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def test_a_memory_without_a_word_is_refused(cli: Cli, project: str) -> None:
 def test_a_person_says_whose_words_a_memory_has_and_a_search_shows_it(
     cli: Cli, project: str, david: str, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: agent)
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: agent)
 
     def found() -> str:
         return str(cli("search", "who is David?", "--space", project, "--json").json["hits"][0]["trust"])
@@ -118,7 +118,7 @@ def test_a_person_says_whose_words_a_memory_has_and_a_search_shows_it(
 def test_an_agent_raises_nothing_and_a_class_has_one_of_five_names(
     cli: Cli, project: str, david: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: "claude")
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: "claude")
 
     cli("memories", "trust", project, david, "user").fails("only a person raises")
     cli("memories", "trust", project, david, "tool").shows("tool output")

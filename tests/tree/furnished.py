@@ -13,16 +13,18 @@ from hosts import APPEND, WRITE, close
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
+from livememfs.memories import proposals
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
+from livememfs.records.proposal import Proposal, key_of
 from livememfs.runs.options import RunOptions
 from livememfs.runs.queue import RunQueue
 from livememfs.spaces import backups
 from livememfs.store.memory import MemoryStore
-from livememfs.testing.clock import ManualClock
+from livememfs.testing.clock import START, ManualClock
 from livememfs.testing.embed import PATIENT
 from livememfs.tree.node import NOBODY, Directory, File, Node, OpenMode
 from livememfs.tree.root import Root
@@ -104,6 +106,11 @@ async def furnish(made: Furnished) -> Directory:
     await store.put("loose.txt", b"of another program")
     space = await root.mkdir(SPACE, 0o755, NOBODY)
     await store.put(f"{SPACE}/bank/more/deep.md", b"of another program")
+    for name in ("0000000a", "0000000b"):
+        target = f"memories/20260220T140000_fact_{name}.md"
+        proposal = Proposal(target=target, content="David is my uncle\n", by="digest 1", why="", at=START)
+        await store.put(key_of(SPACE, proposal.name), proposal.render())
+    await proposals.refuse(root.context.replica, root.context.clock, SPACE, proposal.name, by="me")
     live = await folder_in(space, "live")
     await _write(live, "first", b"the first note\n")
     await consolidations.run_once(SPACE)  # bank, rules and synthesis

@@ -22,7 +22,10 @@ COLUMNS = ["TOLD", "USED", "TOKENS", "PATH"]
 
 @command
 def audit(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
-    """Show what a space tells in vain, says twice, or never tells, and what costs most."""
+    """Show what a space tells in vain, says twice, or never tells, and its cost.
+
+    livememfs audit project
+    """
 
     async def work(app: App) -> Audit:
         await app.recall.prepare([space], INDEXED_WITHIN)

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from livememfs.recall.turn.athand import excerpt
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
 from livememfs.recall.turn.inject import Candidate, Limits, Told, ToldSession, about_file, in_a_line, tell
 from livememfs.records import keys
@@ -49,9 +50,10 @@ def tell_about(
     now: datetime,
     gone: Callable[[str], bool],
     web: bool = False,
+    code: ByCode | None = None,
 ) -> Told:
     """What a session is told about a file, and takes note of; nothing when there is nothing, or it was told before.
-    `web`: what is from the web may be told.
+    `web`: what is from the web may be told; `code`: what may be told by the code that it speaks of.
     """
     path = path[:LONGEST].encode("utf-8", "replace").decode()
     known = about_file(inside(path, project) or path)
@@ -65,7 +67,11 @@ def tell_about(
         if may_be_told(stored.record, web)
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
-    candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name, now) if named else ()
+    code = code or ByCode()
+    code.judge(stored.record for stored in named)
+    named = [stored for stored in named if code.told(stored.record)]
+    ordered = sorted(_in_order(named, exact), key=lambda stored: bool(code.of(stored.record).branch))
+    candidates = _candidates(index, ordered, PurePosixPath(path).name, now, code) if named else ()
     told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
     _ = told.block  # made here, and kept
     session.told[known] = session.turn
@@ -105,9 +111,9 @@ def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, named: Sequence[Stored], name: str, now: datetime) -> Iterator[Candidate]:
+def _candidates(index: Engine, named: Sequence[Stored], name: str, now: datetime, code: ByCode) -> Iterator[Candidate]:
     vectors = index.vectors_of([stored.id for stored in named])
     for stored in named:
         made = candidate(stored.record, "file", vectors.get(stored.id), name, now)
         text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
-        yield replace(made, text=in_a_line(text, SHOWN))
+        yield replace(made, text=in_a_line(text, SHOWN), about=made.about + code.mark(stored.record))

@@ -19,6 +19,7 @@ from livememfs.clock import Clock
 from livememfs.recall.index.words import content_words
 from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.athand import AtHand
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import Choosing, PrehookSettings, timed
 from livememfs.recall.turn.inject import Telling, Told
 from livememfs.recall.turn.told import Kept, ToldSessions
@@ -27,6 +28,7 @@ from livememfs.text.own import HEAD, RECORDED
 from livememfs.text.privacy import redaction as privacy
 
 if TYPE_CHECKING:
+    from livememfs.code.workplaces import Workplaces
     from livememfs.recall.index.engine import Engine
     from livememfs.recall.index.record import Record
     from livememfs.recall.service import Recall
@@ -90,7 +92,9 @@ class TurnAnswer:
 
 
 class Prehook:
-    """The sessions of one bucket. `tells` is called with what each was told."""
+    """The sessions of one bucket. `tells` is called with what each was told. `code`: where sessions work; without it,
+    nothing is checked against code.
+    """
 
     def __init__(
         self,
@@ -101,10 +105,11 @@ class Prehook:
         *,
         tells: Callable[[Telling], None] = lambda _: None,
         web: WebAllowed | None = None,
+        code: Workplaces | None = None,
     ) -> None:
         self._recall, self._clock, self._told = recall, clock, told
         self.settings = settings or PrehookSettings()
-        self._tells, self._web = tells, web
+        self._tells, self._web, self._code = tells, web, code
         self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
 
     async def turn(self, space: str, turn: Turn) -> TurnAnswer:
@@ -148,8 +153,9 @@ class Prehook:
                 async with kept.lock:
                     await self._told.caught_up(kept, 0.0)
                     now, gone, web = self._clock.now(), self._recall.has_gone, await self._tells_web(space)
+                    code = self._by_code(space, session, project)
                     told = await trio.to_thread.run_sync(
-                        _tell_about, index, space, path, project, kept.session, now, gone, web
+                        _tell_about, index, space, path, project, kept.session, now, gone, web, code
                     )
             if told.emitted:
                 self._counts["files"] += 1
@@ -173,8 +179,9 @@ class Prehook:
                 index, lacking = await self._looked(space, notes)
             now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
             web = await self._tells_web(space)
+            code = self._by_code(space, turn.session, turn.folder)
             work = Choosing(
-                index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking, web=web
+                index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking, web=web, code=code
             )
             async with trio.open_nursery() as nursery:  # side by side: to embed the question takes as long
                 if asks and index is not None:
@@ -191,6 +198,11 @@ class Prehook:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             return TurnAnswer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+
+    def _by_code(self, space: str, session: str, folder: str) -> ByCode:
+        if self._code is None:
+            return ByCode()
+        return ByCode(self._code, self._code.folders(space, session, folder))
 
     async def _tells_web(self, space: str) -> bool:
         return self._web is not None and await self._web.of(space)
