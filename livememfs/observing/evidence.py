@@ -35,6 +35,8 @@ MOST_TOLD = 200
 """Records of one session, those told last."""
 MOST_KNOWN = 20_000
 """Words of one session that it has from elsewhere. A session that has seen more is not judged by words any more."""
+SHORT_NAME = 12
+"""Characters of a name that is no word of a text."""
 TURNS = 3
 """Turns within which the words of a record may come back: in all that is written in a day they would, by chance."""
 MOST_FILES = 8
@@ -198,12 +200,14 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _names(record: str) -> tuple[str, ...]:
-    """What a record may be called: the name of its object, and `#` with the id of an observation. A section of the bank
-    has no name of its own.
+    """What a record may be called: the name of its object, with the folder where it is short, and `#` with the id of an
+    observation. A section of the bank has no name of its own.
     """
     _, folder, name = (*record.split("/", 2), "", "")[:3]
     if folder == keys.BANK or not name:
         return ()
+    if len(name) < SHORT_NAME:
+        return (f"{folder}/{name}",)
     uid = keys.ending(f"{name}.md")
     return (name, f"#{uid}") if folder == keys.OBSERVATIONS and uid else (name,)
 

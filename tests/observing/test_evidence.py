@@ -82,6 +82,13 @@ async def test_a_record_that_is_named_is_used(here: Session, name: str) -> None:
     assert await here.does("said", f"as {name} says") == [PORT.id]
 
 
+async def test_a_short_name_is_one_only_with_its_folder(here: Session) -> None:
+    await here.told(Candidate("alpha/memories/port", "relevant", "it is 5433"))
+
+    assert await here.does("said", "which port is it? see live/port") == []
+    assert await here.does("said", "as memories/port.md says") == ["alpha/memories/port"]
+
+
 async def test_an_observation_is_named_as_timelines_name_it(here: Session) -> None:
     await here.told(WORKER)
 
