@@ -111,7 +111,9 @@ def export(
         if query is not None:
             await app.recall.prepare([space], INDEXED_WITHIN)
             only = {hit.record.key for hit in (await app.recall.ask(query, [space], limit=MOST_FOUND)).found.hits}
-        return await exporting.export(app.replica, space, expanded(target).absolute(), chosen, only=only)
+        place = expanded(target).absolute()
+        with output.bar(f"exporting {space}") as progress:
+            return await exporting.export(app.replica, space, place, chosen, only=only, progress=progress)
 
     done = on_store(choice.quiet(), work, space)
     for name in done.left_out:
