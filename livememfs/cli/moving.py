@@ -68,7 +68,7 @@ def import_(
         with output.bar(f"reading {place}") as progress:
             return await importer.bring(place, progress)
 
-    done = on_store(choice.quiet(), work, space)
+    done = on_store(choice.on_store(), work, space)
     figures: dict[str, Any] = {"space": space, "dry_run": dry_run, "counts": dict(done.counts), "tokens": done.tokens}
     figures["faults"] = [{"place": fault.place, "reason": fault.reason} for fault in done.faults]
     output.answer(figures, *_said(done, dry_run, price), as_json=as_json)
@@ -115,7 +115,7 @@ def export(
         with output.bar(f"exporting {space}") as progress:
             return await exporting.export(app.replica, space, place, chosen, only=only, progress=progress)
 
-    done = on_store(choice.quiet(), work, space)
+    done = on_store(choice.on_store(), work, space)
     for name in done.left_out:
         output.note(f"left out, since {form} cannot hold it: {name}")
     figures = {"target": str(target), "objects": done.objects, "left_out": list(done.left_out)}

@@ -47,7 +47,7 @@ def recall(
     from livememfs.text.privacy import redaction as privacy
     from livememfs.tree.writer import session_of
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")
     name = turn.session or session or session_of(os.getpid())

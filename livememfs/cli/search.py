@@ -58,7 +58,7 @@ def search(
         await app.recall.prepare(searched, INDEXED_WITHIN)
         return await app.recall.ask(question, searched, limit=limit)
 
-    answer = on_store(choice.quiet(), work)
+    answer = on_store(choice.on_store(), work)
     if as_json:
         output.print_json(_figures(answer))
     else:
