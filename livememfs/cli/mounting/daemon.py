@@ -124,8 +124,11 @@ def remarks(app: App) -> list[str]:
     """What the person who mounts should know besides: files to look after, a disk that is nearly full."""
     said, disk = [], machine.disk(app.settings)
     if found := len(app.replica.drafts.recovered()):
-        files = "1 file that could" if found == 1 else f"{found} files that could"
-        said.append(f"{app.mountpoint}/{STATE}/recovered/ has {files} not be saved before; copy them, then remove them")
+        files = "1 file" if found == 1 else f"{found} files"
+        where = f"{app.mountpoint}/{STATE}/recovered/"
+        said.append(
+            f"{files} of an earlier mount could not be saved: copy what you need from {where}, and remove it there"
+        )
     if disk.verdict != "ok":
         said.append(f"{disk.found} ({disk.advice})")
     return said

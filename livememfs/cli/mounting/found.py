@@ -1,7 +1,7 @@
 """Which store a command uses where nothing names one: that of a running mount, else the user's own folder.
 
-Owns the choice, and the sentence about it. A new shell without the variables of the one that mounted would else be shown
-another memory, and "all is well". Refuses to take a secret from anywhere but the settings. Main thread only.
+Owns the choice, and the sentence about it: else a new shell, without the variables of the one that mounted, would be
+shown another memory, and "all is well". Refuses to take a secret from anywhere but the settings. Main thread only.
 """
 
 from __future__ import annotations
