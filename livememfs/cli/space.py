@@ -244,7 +244,7 @@ def want_proposals(
     """
     from livememfs.spaces import changing
 
-    meta = on_store(choice.quiet(), lambda app: changing.want_proposals(app.replica, name, not off), name)
+    meta = on_store(choice.on_store(), lambda app: changing.want_proposals(app.replica, name, not off), name)
     done = "waits for a person" if meta.proposals else "is stored at once"
     said = f"what digests and the observer add to {name} {done}"
     output.answer({"space": name, "proposals": meta.proposals}, said, as_json=as_json)
