@@ -1,4 +1,4 @@
-"""A repository beside a real mount: its code moves on, and a session is told what still holds of what was remembered."""
+"""A repository beside a real mount: its code moves on, and a session is told what still holds of what it remembered."""
 
 from __future__ import annotations
 
