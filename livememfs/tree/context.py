@@ -113,11 +113,13 @@ class Context:
             return None
 
     def opened(self, key: str, pid: int) -> None:
-        """A process opens the file of a record, which may be a use of it. What livememfs opens itself is none."""
+        """A process opens the file of a record, which may be a use of it."""
+        self.uses.opened_by(pid, key.partition("/")[0], key, self._reader)
+
+    def _reader(self, pid: int) -> int:
+        """Who reads: what one shell or agent starts belongs together, as a `cat` for each file is a `grep -r` too."""
         who = self.index_reads.who(pid)
-        if who.thread:  # those that one shell or agent starts belong together: a `cat` for each file is a `grep -r` too
-            reader = who.parent if who.parent > 1 else who.process or who.thread
-            self.uses.opened_by(reader, key.partition("/")[0], key)
+        return who.parent if who.parent > 1 else who.process or who.thread
 
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""
