@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from livememfs.cache.inbox import Queued
 from livememfs.errors import NotText, ObjectMissing
 from livememfs.observing.builtin import NAME as BUILTIN
+from livememfs.observing.corrections import links_of
 from livememfs.observing.prompt import Known
 from livememfs.records import keys
 from livememfs.records.event import Event
@@ -175,6 +176,8 @@ def came_of(
         events = [event for _, event in rows]
         trust = min(most, trust_of_events(events)) if model == BUILTIN else seen
         observation = _observation(batch.place, number, draft, events, model, trust)
+        links = links_of(draft, observation.id, trust, known.earlier)
+        observation = replace(observation, extra={**observation.extra, **links})
         key = keys.observations_prefix(batch.place.space) + observation.name
         outcome.objects[key] = observation.render()
         outcome.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]

@@ -27,7 +27,8 @@ async def propose(replica: Replica, place: SessionPlace, outcome: Outcome, model
         if not is_target(place.space, target):
             changed.objects[key] = data
             continue
-        base, was = await _version(replica, key) if target.endswith(f"/{keys.SUMMARY}") else ("", "")
+        is_new = replica.names.now(key) is None and not target.endswith(f"/{keys.SUMMARY}")
+        base, was = ("", "") if is_new else await _version(replica, key)
         why = f"from session {place.session}"
         content = data.decode("utf-8", "replace")
         proposal = Proposal(target=target, content=content, by=f"observer {model}", why=why, at=now, base=base, was=was)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from livememfs.recall.turn.athand import excerpt
 from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
 from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, in_a_line, tell
+from livememfs.recall.turn.superseded import as_they_stand
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def tell_about(
         if may_be_told(stored.record, web)
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
+    named = as_they_stand(index, space, named, lambda one: not gone(one.key) and may_be_told(one, web))
     candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name, now) if named else ()
     block = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0).block
     session.told[known] = session.turn
