@@ -45,7 +45,8 @@ class Hooks:
     """The hooks of one mount.
 
     `context(space, patience)` gives the context for a model within so many seconds. `trouble()` gives one line on why
-    events are not observed; empty while they are. `failed(space, path, error)` is called after an error.
+    events are not observed; empty while they are. `failed(space, path, error)` is called after an error, and
+    `heard(space, prompt)` with what a user wrote.
     """
 
     events = tuple(sorted(CONTRACTS))
@@ -58,7 +59,9 @@ class Hooks:
         context: Callable[[str, float], Awaitable[str]],
         trouble: Callable[[], str],
         failed: Callable[[str, str, LiveMemError], None],
+        heard: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
+        self._heard = heard
         self._capture, self._prehook, self._context = capture, prehook, context
         self._trouble, self._failed = trouble, failed
         self._begun: dict[tuple[str, str], int] = {}
@@ -71,6 +74,8 @@ class Hooks:
         try:
             given = await aside(len(request), lambda: payload(request, path=path))
             said = await self._capture.take(space, await self._whole(given, contract.said(given)))
+            if said.kind == "prompt" and not said.skipped and not said.subagent:
+                self._heard(space, said.text)
             with trio.move_on_after(PATIENCE) as waiting:
                 if contract.forgets(given):
                     await self._prehook.forget(space, said.session)

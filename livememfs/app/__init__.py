@@ -32,6 +32,7 @@ from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import NoSpace, TaskFailed
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
@@ -167,7 +168,8 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     observer = open_observer(basics, replica=replica, model=models.observing)
     capture = open_capture(basics, replica=replica, observer=observer)
     pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
-    hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer)
+    dictated = Dictated()
+    hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, dictated=dictated)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner
     app = App(
@@ -203,6 +205,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         gate=gate,
         observer=observer,
         capture=capture,
+        dictated=dictated,
         pages=pages,
         hooks=hooks,
         door=open_door(basics, hooks=hooks, replica=replica, access=gate.access, owner=owner),

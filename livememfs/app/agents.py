@@ -19,6 +19,7 @@ from livememfs.errors import LiveMemError
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
     from livememfs.cache.replica import Replica
+    from livememfs.memories.dictated import Dictated
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
     from livememfs.recall.turn.context import ContextPages
@@ -26,13 +27,24 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 
-def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer) -> Hooks:
+def open_hooks(
+    basics: Basics,
+    *,
+    capture: Capture,
+    prehook: Prehook,
+    pages: ContextPages,
+    observer: Observer,
+    dictated: Dictated,
+) -> Hooks:
     """The part that answers the hooks of agents."""
+
+    def heard(space: str, prompt: str) -> None:
+        dictated.heard(space, prompt, basics.clock.now())
 
     def failed(_space: str, path: str, error: LiveMemError) -> None:
         basics.errors.record("hook", path, error)
 
-    return Hooks(capture, prehook, pages.page, observer.trouble, failed)
+    return Hooks(capture, prehook, pages.page, observer.trouble, failed, heard)
 
 
 def open_door(

@@ -16,6 +16,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import BadRequest
 from livememfs.memories import storing as memories
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import Query, parse
@@ -39,7 +40,7 @@ Answered = dict[str, Any]
 @dataclass(frozen=True)
 class Desk:
     """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
-    was replaced in a text that it stores.
+    was replaced in a text that it stores; `dictated` knows what users have said.
     """
 
     replica: Replica
@@ -48,6 +49,7 @@ class Desk:
     space: str
     agent: str
     on_private: OnPrivate = unheard
+    dictated: Dictated | None = None
 
 
 # --- finding -----------------------------------------------------------------------------------------------------
@@ -151,7 +153,14 @@ async def _store(desk: Desk, collection: str, content: str, fields: Mapping[str,
     except FrontMatterError as error:
         raise _refused(desk, collection, f"the subjects are too long: {error}") from error
     key = await memories.remember(
-        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private
+        desk.replica,
+        desk.clock,
+        desk.space,
+        collection,
+        text,
+        agent=desk.agent,
+        on_private=desk.on_private,
+        dictated=desk.dictated,
     )
     name = keys.MemoryName.parse(key.rpartition("/")[2])
     ends = name.expires_at if name is not None else None

@@ -213,7 +213,9 @@ async def get_project_context(call: ToolCall, project: str) -> Answered:
 
 def _at_a_desk(tool: tools.MemoryTool) -> Work:
     async def work(call: ToolCall, space_id: str, **given: Any) -> Answered:
-        desk = Desk(call.replica, call.clock, call.context.recall, space_id, call.agent, call.warn)
+        desk = Desk(
+            call.replica, call.clock, call.context.recall, space_id, call.agent, call.warn, call.context.dictated
+        )
         return await tool.work(desk, **given)
 
     return work

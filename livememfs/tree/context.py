@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs import errors
+from livememfs.memories.dictated import Dictated
 from livememfs.tree import registry
 from livememfs.tree.indexreads import IndexReads
 
@@ -102,6 +103,7 @@ class Context:
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
     index_reads: IndexReads = field(default_factory=IndexReads)
+    dictated: Dictated = field(default_factory=Dictated)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""

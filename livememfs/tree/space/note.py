@@ -94,7 +94,7 @@ class NoteFile(ObjectFile):
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
-            origin=Provenance(given=self.given),
+            origin=self._origin(raw),
         )
         sealed = await aside(len(raw), seal)
         if self.key is None:
@@ -110,6 +110,12 @@ class NoteFile(ObjectFile):
             self.body = Body(info)  # the next `open` gets the bytes of the bucket, the writer keeps those that it wrote
         self.parks = None
         self.live.known.sealed(self)
+
+    def _origin(self, raw: bytes) -> Provenance:
+        """How the text came: with a class that is given, or as a user has dictated it, or from an agent."""
+        if self.given is not None:
+            return Provenance(given=self.given)
+        return self.context.dictated.origin(self.live.space, raw, self.context.clock.now())
 
     def _report_private(self, kinds: tuple[str, ...]) -> None:
         """Tell the writer which kinds of private text were replaced, if any were."""
