@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from livememfs import config
 from livememfs.config import Settings
+from livememfs.environment import environment_of_others
 from livememfs.errors import SettingsError
 
 
@@ -146,7 +147,7 @@ def test_a_program_that_we_start_is_given_nothing_of_ours(monkeypatch: pytest.Mo
     for name in (*ours, "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "secret")
 
-    given = config.environment_of_others()
+    given = environment_of_others()
 
     assert "ANTHROPIC_API_KEY" in given
     assert not set(ours) & set(given)

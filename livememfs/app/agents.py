@@ -14,12 +14,13 @@ from livememfs.agents.contextfile import ContextFiles
 from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
+from livememfs.code.workplaces import Workplaces
+from livememfs.environment import environment_of_others
 from livememfs.errors import LiveMemError
 
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
     from livememfs.cache.replica import Replica
-    from livememfs.memories.dictated import Dictated
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
     from livememfs.recall.turn.context import ContextPages
@@ -27,24 +28,28 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 
+def open_code(basics: Basics) -> Workplaces:
+    """What knows in which code agents work. A command speaks for who started it, in the directory where it was."""
+    own = "" if basics.serving or basics.mountpoint is not None else _working_directory()
+    return Workplaces(basics.settings.host_name, environment_of_others(), mounted=basics.mounted, own=own)
+
+
+def _working_directory() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed
+        return ""
+
+
 def open_hooks(
-    basics: Basics,
-    *,
-    capture: Capture,
-    prehook: Prehook,
-    pages: ContextPages,
-    observer: Observer,
-    dictated: Dictated,
+    basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer, code: Workplaces
 ) -> Hooks:
     """The part that answers the hooks of agents."""
-
-    def heard(space: str, prompt: str) -> None:
-        dictated.heard(space, prompt, basics.clock.now())
 
     def failed(_space: str, path: str, error: LiveMemError) -> None:
         basics.errors.record("hook", path, error)
 
-    return Hooks(capture, prehook, pages.page, observer.trouble, failed, heard)
+    return Hooks(capture, prehook, pages.page, observer.trouble, failed, code)
 
 
 def open_door(

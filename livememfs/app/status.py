@@ -56,6 +56,7 @@ def _statistics(app: App) -> dict[str, Any]:
         "recall": asdict(app.recall.statistics()),
         "prehook": app.prehook.statistics(),
         "uses": asdict(app.uses.statistics()),
+        "evidence": app.evidence.statistics(),
         "merging": asdict(app.merging.statistics()),
         "expiry": asdict(app.expiry.statistics()),
         "tokens": asdict(app.tokens.statistics()),

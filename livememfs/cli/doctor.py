@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.checks import Check, around, machine, models, next_step, store
 from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.mounting import mounts
-from livememfs.config import Settings
+from livememfs.environment import environment
 from livememfs.errors import SettingsError
 from livememfs.shown import without_login
+
+if TYPE_CHECKING:
+    from livememfs.cli.checks import Check
+    from livememfs.config import Settings
 
 STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
 
@@ -37,7 +40,12 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     """Check machine, store, models, agents and settings, and name the next thing to do.
 
     Exits 1 when a check fails.
+
+        livememfs doctor
+        livememfs --bucket team-memory doctor
     """
+    from livememfs.cli.checks import Check, machine, next_step  # they load slowly, and help does not need them
+
     settings: Settings | None = None
     try:
         settings = choice.quiet()
@@ -62,6 +70,8 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
 
 async def _others(settings: Settings | None) -> list[Check]:
     """The checks that must wait for an answer; without settings only those of this machine."""
+    from livememfs.cli.checks import around, models, store
+
     mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
         return [mounted, *agents]
@@ -70,8 +80,11 @@ async def _others(settings: Settings | None) -> list[Check]:
 
 
 def _show(checks: list[Check], sources: list[Setting]) -> None:
-    rows = [[item.verdict, item.name, item.found, item.advice] for item in checks]
-    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[item.verdict] for item in checks])
+    rows = [(STYLES[item.verdict], [item.verdict, item.name, item.found]) for item in checks]
+    for place, item in reversed(list(enumerate(checks))):
+        if item.advice:
+            rows.insert(place + 1, (STYLES[item.verdict], ["", "", f"-> {item.advice}"]))
+    output.table(["", "CHECK", "FOUND, AND WHAT TO DO"], [row for _, row in rows], styles=[style for style, _ in rows])
     if sources:
         output.say("")
         output.table(["SETTING", "VALUE", "FROM"], [[item.variable, item.value, item.source] for item in sources])
@@ -79,9 +92,12 @@ def _show(checks: list[Check], sources: list[Setting]) -> None:
 
 def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
     """Every setting that was set, with its value (secrets masked) and its source."""
+    from livememfs import config
+    from livememfs.config import Settings
+
     variables = config.setting_names()
     overrides = choice.overrides()
-    environ = config.environment()
+    environ = environment()
     settings_set = []
     for name in sorted(settings.model_fields_set):
         if getattr(settings, name) == "":
@@ -94,6 +110,8 @@ def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
 
 def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:
     """The source that decides a setting; the order is that of `Settings.load`."""
+    from livememfs import config
+
     if name in overrides:
         return "command line"
     if environ.get(variable):

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from livememfs.app import App
-from livememfs.app.recall import drop_engine, index_folder, open_engine
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces
-from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-app = typer.Typer(help="Show, check or rebuild the search index.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.config import Settings
+
+app = listing.group("Show, check or rebuild the search index.")
 
 
 @app.command()
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Show how much the index contains."""
+    """Show how much the index contains.
+
+    livememfs index status
+    """
     figures = _opened(choice.quiet())[0]
     if as_json:
         output.print_json(figures)
@@ -39,7 +41,10 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 @app.command()
 @command
 def verify(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check that the parts of the index agree; exit 1 on a fault."""
+    """Check that the parts of the index agree; exit 1 on a fault.
+
+    livememfs index verify
+    """
     figures, problems = _opened(choice.quiet())
     if as_json:
         output.print_json({**figures, "problems": problems})
@@ -52,7 +57,11 @@ def verify(choice: Choice, as_json: JsonFlag = False) -> None:
 @app.command()
 @command
 def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Rebuild the index of all spaces from the bucket."""
+    """Rebuild the index of all spaces from the bucket.
+
+    livememfs index rebuild
+    """
+    from livememfs.app.recall import drop_engine
 
     async def work(app: App) -> None:
         await app.recall.prepare(await all_spaces(app.replica), INDEXED_WITHIN)
@@ -69,6 +78,8 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The figures of the index and its faults. CacheInUse while a mount has this machine's index open."""
+    from livememfs.app.recall import index_folder, open_engine
+
     folder = Path() if settings.index_url else index_folder(settings)
     index = open_engine(settings, folder)
     try:

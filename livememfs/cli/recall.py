@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN
-from livememfs.recall.turn.prehook import TurnAnswer
-from livememfs.records.turn import Turn
-from livememfs.spaces import making as spaces
-from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.writer import session_of
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.recall.turn.prehook import TurnAnswer
 
 
 @command
@@ -39,7 +37,16 @@ def recall(
     channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="The channel of the message.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what to know before answering a message, each item once a session."""
+    """Print what to know before answering a message, each item once a session.
+
+    livememfs recall project 'which database do we use?'
+    livememfs recall project 'and the second?' --session review
+    """
+    from livememfs.records.turn import Turn
+    from livememfs.spaces import making as spaces
+    from livememfs.text.privacy import redaction as privacy
+    from livememfs.tree.writer import session_of
+
     settings = choice.quiet()
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")

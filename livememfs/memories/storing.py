@@ -15,6 +15,7 @@ from secrets import token_hex
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.code.workplaces import Workplaces
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import (
     AlreadyExists,
@@ -143,29 +144,25 @@ async def remember(
     *,
     agent: str,
     on_private: OnPrivate = unheard,
+    code: Workplaces | None = None,
     dictated: Dictated | None = None,
 ) -> str:
     """Store a memory and return its key; see `store_text`."""
     form = MemoryForm(collection)
-    return await store_text(replica, clock, form, space, text, agent=agent, on_private=on_private, dictated=dictated)
+    return await store_text(
+        replica, clock, form, space, text, agent=agent, on_private=on_private, code=code, dictated=dictated
+    )
 
 
 async def store_text(
-    replica: Replica,
-    clock: Clock,
-    form: Form,
-    space: str,
-    text: str,
-    *,
-    agent: str,
-    on_private: OnPrivate,
-    dictated: Dictated | None = None,
-) -> str:
+    replica: Replica, clock: Clock, form: Form, space: str, text: str, *, agent: str, on_private: OnPrivate,
+    code: Workplaces | None = None, dictated: Dictated | None = None,
+) -> str:  # fmt: skip
     """Store a text that has no name as a note or a memory, and return its key; when this returns, the bucket has it.
 
-    `on_private` is called with what was replaced; `dictated` tells whether the words are the user's.
-
-    Raises NotFound without the space, BadRequest for a text that is empty after its front matter, NotText, TooLarge,
+    `on_private` is called with what was replaced; `code` knows in which code somebody works, `dictated` whether the
+    words are a user's. Raises NotFound without the space, BadRequest for a text that is empty after its front matter,
+    NotText, TooLarge,
     AlreadyExists when no free name was found.
     """
     await require_space(replica, space)
@@ -174,6 +171,7 @@ async def store_text(
     if says_nothing(raw):
         raise BadRequest(path=path, detail=f"there is nothing in the {form.noun}")
     origin = dictated.origin(space, raw, now) if dictated is not None else BY_AGENT
+    origin = replace(origin, about=await code.fields(space, raw)) if code is not None else origin
     seal = partial(form.seal, raw, path=path, written_name="", space=space, agent=agent, now=now, origin=origin)
     sealed = await aside(len(raw), seal)
     if sealed.replaced:

@@ -26,6 +26,7 @@ from livememfs.observing import builtin as observe_builtin
 from livememfs.observing.ask import WRONG, ObserverRequest, ObserveSettings
 from livememfs.observing.corrections import judged_by_words, with_earlier, with_the_older
 from livememfs.observing.due import Due
+from livememfs.observing.incode import claimed
 from livememfs.observing.known import Batch, SessionPlace, came_of, data_of, known_of, recorded, session_of
 from livememfs.observing.prompt import SHOWN_CHARACTERS, Known
 from livememfs.observing.proposing import propose
@@ -40,6 +41,7 @@ from livememfs.text.foreign import Unreadable
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.code.workplaces import Workplaces
     from livememfs.llm.base import ChatModel
     from livememfs.observing.parking import Parking
 
@@ -89,7 +91,9 @@ class Observer:
         failed: Callable[[str, errors.LiveMemError], None] = lambda *_: None,
         parking: Parking | None = None,
         background: Background | None = None,
+        code: Workplaces | None = None,
     ) -> None:
+        self._code = code
         self._background = background or Background()
         self._replica, self._inbox, self._clock = replica, replica.inbox, clock
         self.settings, self._failed = settings or ObserveSettings(), failed
@@ -277,8 +281,9 @@ class Observer:
         meter = self._unbilled.get(batch.place, Meter())
         asks = await wanted(self._replica, batch.place.space)
         session = await session_of(self._replica, batch.place, self._clock.now())  # another host may have been here
+        code = await claimed(self._code, batch, reply)
         now = self._clock.now()
-        outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=now)
+        outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=now, code=code)
         await with_the_older(self._replica, batch.place.space, outcome.objects)
         if asks:
             outcome = await propose(self._replica, batch.place, outcome, self.model, now)

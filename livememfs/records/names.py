@@ -12,6 +12,9 @@ import unicodedata
 from livememfs.errors import InvalidName
 from livememfs.records import keys
 
+STATE = ".livememfs"
+"""The directory of a mount that tells how it is doing."""
+
 _SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _SPACE_RESERVED = frozenset({"search"})
 

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 OWN_XATTRS = "user.livememfs."
 """How the names of extended attributes begin that are made here."""
-UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict", "trust"))
-"""Those that tell how a file is stored. They are read by name: copiers would carry listed ones to other disks."""
+UNLISTED = frozenset(
+    f"{OWN_XATTRS}{name}"
+    for name in ("state", "key", "etag", "error", "conflict", "trust", "uses", "used_at", "told", "told_at")
+)
+"""Those that tell how a file is stored, and what it was worth. They are read by name: copiers would carry listed ones
+to other disks.
+"""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 

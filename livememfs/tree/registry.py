@@ -105,6 +105,9 @@ REGISTRY = (
     _read_only(".livememfs", "directory", "the state of the mount", "nothing"),
     _read_only(".livememfs/status.json", "file", "the mount's figures, one JSON object", "nothing"),
     _read_only(".livememfs/metrics", "file", "the same figures for Prometheus", "nothing"),
+    _read_only(
+        ".livememfs/audit.md", "file", "what is told in vain, said twice, or never told, and what to do", "nothing"
+    ),
     _read_only(".livememfs/errors.ndjson", "file", "the last 1,000 errors, each with what to do", "nothing"),
     _read_only(
         ".livememfs/conflicts.ndjson", "file", "the last 1,000 conflicts in which both versions were kept", "nothing"

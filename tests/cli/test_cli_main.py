@@ -45,7 +45,8 @@ def test_every_command_is_a_function_of_its_module_or_a_group_of_them() -> None:
     for name, command in group.commands.items():
         assert command.name == name
         assert (command.help or "").strip()
-        assert isinstance(command, typer.core.TyperGroup) == (name in main.GROUPS)
+        assert isinstance(command, typer.core.TyperGroup) == main.COMMANDS[name].is_group
+        assert command.help.partition("\n")[0] == main.COMMANDS[name].about
     assert "remember" not in group.commands
 
 

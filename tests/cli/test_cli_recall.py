@@ -51,7 +51,7 @@ def test_without_a_name_it_is_the_session_of_the_terminal(
     assert told(cli, remembered, "which database?") == [DATABASE]
     assert told(cli, remembered, "which database?") == []
 
-    monkeypatch.setattr("livememfs.cli.recall.session_of", lambda _: "another terminal")
+    monkeypatch.setattr("livememfs.tree.writer.session_of", lambda _: "another terminal")
     assert told(cli, remembered, "which database?") == [DATABASE]
 
 

@@ -20,6 +20,7 @@ from livememfs.cli.checks import Check
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.unit import service_environment
 from livememfs.config import Settings
+from livememfs.environment import environment, file_of
 from livememfs.errors import NotPrivate
 
 NEARLY_FULL = 8 * DISK_RESERVE
@@ -120,7 +121,7 @@ def _own_folders(settings: Settings | None) -> Check:
 
 def _secrets_file(config_file: Path | None) -> Check:
     """Whether others can read a configuration file, or a service's environment file, that has secrets."""
-    path, _ = config.file_of(config.environment(), config_file)
+    path, _ = file_of(environment(), config_file)
     secret = config.secret_settings()
     names = {variable: name for name, variable in config.setting_names().items()}
     for file in (path, service_environment()):

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
-from livememfs.config import user_name
+from livememfs.environment import user_name
 from livememfs.memories import proposals
 from livememfs.memories.proposalpage import page_of
 from livememfs.records.proposal import Proposal
@@ -23,7 +23,7 @@ from livememfs.text.fields import split
 from livememfs.text.times import iso
 from livememfs.tree.writer import agent_of
 
-app = typer.Typer(help="Accept or refuse what is proposed to a space.", no_args_is_help=True, rich_markup_mode=None)
+app = listing.group("Accept or refuse what is proposed to a space.")
 COLUMNS = ["NAME", "FOR", "TRUST", "BY", "TEXT"]
 DECIDED_COLUMNS = ["NAME", "FOR", "DECISION", "BY", "TEXT"]
 SHOWN_CHARACTERS = 80
@@ -39,7 +39,10 @@ def list_proposals(
     decided: Annotated[bool, typer.Option("--decided", help="List decisions instead, the last one first.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what waits, by name."""
+    """List what waits, by name.
+
+    livememfs proposals list project
+    """
 
     async def work(app: App) -> list[Proposal]:
         await require_space(app.replica, space)
@@ -56,7 +59,10 @@ def list_proposals(
 @app.command()
 @command
 def show(choice: Choice, space: SpaceName, name: Name) -> None:
-    """Print a proposal with its diff."""
+    """Print a proposal with its diff.
+
+    livememfs proposals show project NAME
+    """
 
     async def work(app: App) -> bytes:
         await require_space(app.replica, space)
@@ -69,7 +75,10 @@ def show(choice: Choice, space: SpaceName, name: Name) -> None:
 @app.command()
 @command
 def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Store what is proposed; only a person does."""
+    """Store what is proposed; only a person does.
+
+    livememfs proposals accept project NAME
+    """
 
     async def work(app: App) -> str:
         await require_space(app.replica, space)
@@ -82,7 +91,10 @@ def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
 @app.command()
 @command
 def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Refuse what is proposed; only a person does."""
+    """Refuse what is proposed; only a person does.
+
+    livememfs proposals refuse project NAME
+    """
 
     async def work(app: App) -> None:
         await require_space(app.replica, space)

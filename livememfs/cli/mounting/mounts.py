@@ -16,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from livememfs import private
+from livememfs.cli.common import expanded
 from livememfs.fuse.mounted import MOUNTINFO, mount_points
 
 
@@ -142,6 +143,14 @@ def find(mountpoint: Path) -> MountRecord | None:
 def kernel_mounts() -> list[str]:
     """The mount points where the kernel has a livememfs."""
     return mount_points(MOUNTINFO)
+
+
+def resolve(mountpoint: Path) -> Path:
+    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
+    path = Path.cwd() / expanded(mountpoint)
+    if path.name not in ("", ".."):
+        path = path.parent.resolve() / path.name
+    return path if str(path) in kernel_mounts() else path.resolve()
 
 
 def start_time(pid: int) -> int | None:

@@ -10,14 +10,12 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
-
-from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-log = structlog.get_logger("livememfs.cli")
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,9 @@ class Readiness:
             os.write(self.fd, json.dumps(value).encode() + b"\n")
             os.close(self.fd)
         except OSError as error:  # the starter is gone, or was told already; the mount goes on
-            log.debug("nobody waits for readiness", reason=str(error))
+            import structlog
+
+            structlog.get_logger("livememfs.cli").debug("nobody waits for readiness", reason=str(error))
 
 
 @dataclass(frozen=True)

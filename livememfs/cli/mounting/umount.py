@@ -18,9 +18,8 @@ import typer
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, command
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import LiveMemError, MountError
-from livememfs.fuse.mountpoint import unmount
 
 SHOWN_HOLDERS = 5
 LOOK_SECONDS = 0.3
@@ -36,7 +35,13 @@ def umount(
         bool, typer.Option("--lazy", help="Detach now; the daemon ends once nobody uses the mount.")
     ] = False,
 ) -> None:
-    """Unmount, and wait until everything is saved."""
+    """Unmount, and wait until everything is saved.
+
+    livememfs umount ~/memory
+    livememfs umount --lazy ~/memory
+    """
+    from livememfs.fuse.mountpoint import unmount
+
     patience = LAZY_PATIENCE if lazy else choice.load().drain_timeout + 10
     path = resolve(mountpoint)
     record = mounts.find(path)

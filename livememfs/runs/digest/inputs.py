@@ -26,13 +26,12 @@ from livememfs.runs.coverage import words
 from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
 from livememfs.runs.ledger import newest_digest
 from livememfs.runs.notes import LiveNote, note_objects, read_notes, read_versions
+from livememfs.runs.options import BY_DIGEST
 from livememfs.runs.taken import named
 from livememfs.spaces.objects import wait_for_notes
 from livememfs.store.base import ObjectInfo
 from livememfs.text.size import tokens
 
-BY_DIGEST = "digest"
-"""As the only value of `distil` in a space's record: digests take its notes out of `live/`."""
 LOOKED_AT = 200
 """Most memories that are compared with the notes; the newest ones."""
 SHOWN = 40
