@@ -91,7 +91,10 @@ async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> 
     query = replace(query, limit=min(query.limit or MOST_FOUND, MOST_FOUND))
     answer = await desk.recall.ask(query, (desk.space,), anew=True)
     shown = await _each(desk, [hit.record for hit in answer.found.hits])
-    scored = [{"score": round(hit.score, 4), **each} for hit, each in zip(answer.found.hits, shown, strict=True)]
+    scored = [
+        {"score": round(hit.score, 4), **each, **({"code": hit.mark} if hit.mark else {})}
+        for hit, each in zip(answer.found.hits, shown, strict=True)
+    ]
     return {"memories": scored, "notes": _notes(answer)}
 
 

@@ -74,6 +74,7 @@ async def search_memory(
                 "kind": hit.record.kind,
                 "type": hit.record.type,
                 "trust": hit.record.trust.word,
+                **({"code": hit.mark} if hit.mark else {}),
                 "title": hit.record.title,
                 "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "score": round(hit.score, 4),

@@ -50,7 +50,7 @@ def list_proposals(
             return await proposals.decisions(app.replica, space)
         return [proposal for _, proposal in await proposals.waiting(app.replica, space)]
 
-    found = on_store(choice.quiet(), work, space)
+    found = on_store(choice.on_store(), work, space)
     none = f"nothing {'was decided' if decided else 'waits'} in {space}"
     columns = DECIDED_COLUMNS if decided else COLUMNS
     output.listing(list(map(_as_json, found)), columns, list(map(_row, found)), none, as_json=as_json)
@@ -69,7 +69,7 @@ def show(choice: Choice, space: SpaceName, name: Name) -> None:
         _, proposal = await proposals.the_one(app.replica, space, name)
         return await page_of(app.replica, space, proposal)
 
-    output.say(on_store(choice.quiet(), work, space).decode("utf-8", "replace").rstrip("\n"))
+    output.say(on_store(choice.on_store(), work, space).decode("utf-8", "replace").rstrip("\n"))
 
 
 @app.command()
@@ -84,7 +84,7 @@ def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
         await require_space(app.replica, space)
         return await proposals.accept(app.replica, app.clock, space, name, by=_who())
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"space": space, "key": key}, key, as_json=as_json)
 
 
@@ -100,7 +100,7 @@ def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
         await require_space(app.replica, space)
         await proposals.refuse(app.replica, app.clock, space, name, by=_who())
 
-    on_store(choice.quiet(), work, space)
+    on_store(choice.on_store(), work, space)
     said = f"refused; `livememfs proposals list {space} --decided` shows it"
     output.answer({"space": space, "refused": name.removesuffix(".md")}, said, as_json=as_json)
 

@@ -165,11 +165,13 @@ def _background(settings: Settings, path: Path, options: list[str], secret: dict
     check_places(path, places(settings))
     log_file = _open_log(path)
     with output.busy(f"mounting {path}"):
-        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
+        arguments, patience = [*options, "--log-file", str(log_file), str(path)], settings.op_timeout + GRACE
+        remarks = _start(arguments, secret, log_file, patience)
     if as_json:
         output.print_json(mounts.find(path))
     else:
         _explain(path, settings)
+    output.note(*remarks)
 
 
 def _open_log(path: Path) -> Path:
@@ -184,9 +186,10 @@ def _open_log(path: Path) -> Path:
     return log_file
 
 
-def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
-    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> list[str]:
+    """Start the daemon and wait until it is ready. Returns what else there is to say.
 
+    Raises MountError, or the daemon's own failure.
     `secret` goes by the environment: everybody can read the arguments of a process.
     """
     reader, writer = os.pipe()
@@ -212,6 +215,8 @@ def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: 
         os.close(reader)
     if answer.get("state") != "ready":
         raise _failure(child, answer, log_file)
+    remarks: list[str] = answer.get("remarks", [])
+    return remarks
 
 
 def _wait_for_answer(reader: int, timeout: float) -> dict[str, Any]:
