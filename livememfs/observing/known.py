@@ -16,6 +16,7 @@ from livememfs.errors import NotText, ObjectMissing
 from livememfs.observing.builtin import NAME as BUILTIN
 from livememfs.observing.corrections import links_of
 from livememfs.observing.prompt import Known
+from livememfs.observing.proposing import with_waiting
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation, observation_id
@@ -92,6 +93,8 @@ async def known_of(
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     observations = await observations_of(replica, place.space, wanted)
+    if len(observations) < len(wanted):
+        observations = await with_waiting(replica, place.space, wanted, observations)
     observations = [each for each in observations if each.trust > Trust.WEB]
     trust, summary = least(each.trust for each in observations), ""
     if with_summary and (data := await data_of(replica, place.key(keys.SUMMARY))):
