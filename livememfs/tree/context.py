@@ -18,6 +18,7 @@ from livememfs.tree.indexreads import IndexReads
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.memories.dictated import Dictated
     from livememfs.memories.expiry import Expiry
     from livememfs.memories.uses import Uses
     from livememfs.observing.capture import Capture
@@ -104,6 +105,11 @@ class Context:
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""
         return int(self.clock.now().timestamp() * 1_000_000) * 1_000
+
+    @property
+    def dictated(self) -> Dictated:
+        """What users have dictated to agents."""
+        return self.capture.dictated
 
     async def stored(self, key: str) -> ObjectInfo | None:
         """The version that the bucket has under a key; None when it has none."""
