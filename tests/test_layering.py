@@ -17,8 +17,8 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "livememfs"
 LAYERS = (
-    "text", "records", "store", "cache", "llm", "recall", "spaces", "memories", "observing", "importing", "runs",
-    "tree", "fuse", "agents", "serve", "app", "cli",
+    "text", "records", "code", "store", "cache", "llm", "recall", "spaces", "memories", "observing", "importing",
+    "runs", "tree", "fuse", "agents", "serve", "app", "cli",
 )  # fmt: skip
 FOR_ALL = {"errors", "clock", "concurrency", "environment", "private", "shown"}
 MAX_MODULE_LINES = 500

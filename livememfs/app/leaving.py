@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN_UNSAVED = 5
 REPORT_SECONDS = 0.3
+EVIDENCE_SECONDS = 1.0
+"""How long the end waits until it is known what of the told was used."""
 SCHEDULE_SECONDS = 5.0
 """How long the end waits until the result of a scheduled run is stored."""
 
@@ -37,6 +39,8 @@ async def drain(app: App) -> list[str]:
     refused: list[str] = []
     if app.scheduler is not None:
         app.scheduler.stop()
+    with trio.move_on_after(EVIDENCE_SECONDS):
+        await app.evidence.settle()
     app.uses.write()
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)

@@ -64,6 +64,8 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "history": Listed("history", "List the runs of SPACE, the newest first."),
         "undo": Listed("history", "Take back run N of SPACE and all runs after it."),
         "bank": Listed("bank", "Mend bank files.", is_group=True),
+        "audit": Listed("checks.audit", "Show what a space tells in vain, says twice, or never tells, and its cost."),
+        "proposals": Listed("deciding.proposals", "Accept or refuse what is proposed to a space.", is_group=True),
         "backup": Listed("backup", "Make, list, restore and remove backups of spaces.", is_group=True),
     },
     "Agents and clients": {

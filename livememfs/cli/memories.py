@@ -22,6 +22,7 @@ from livememfs.text.times import iso
 
 if TYPE_CHECKING:
     from livememfs.app import App
+    from livememfs.memories.uses import Shown
     from livememfs.records.memory import Memory
 
 app = listing.group("List, store, forget and restore memories.")
@@ -74,15 +75,20 @@ def list_memories(
     livememfs memories list project --in goals
     """
     from livememfs.memories import storing as memories
+    from livememfs.memories.uses import shown
 
-    async def work(app: App) -> list[tuple[str, Memory]]:
+    async def work(app: App) -> list[tuple[str, Memory, Shown]]:
         if forgotten:
-            return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
-        return await memories.current(app.replica, app.clock, space, collection)
+            listed = [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
+        else:
+            listed = await memories.current(app.replica, app.clock, space, collection)
+        if as_json:
+            await app.uses.known(space)
+        return [(memory_id, memory, shown(app.uses.of(space, memory_id))) for memory_id, memory in listed]
 
     listed = on_store(choice.on_store(), work, space)
-    values = [_as_json(memory_id, memory) for memory_id, memory in listed]
-    rows = [_row(memory_id, memory) for memory_id, memory in listed]
+    values = [{**_as_json(memory_id, memory), **worth} for memory_id, memory, worth in listed]
+    rows = [_row(memory_id, memory) for memory_id, memory, _ in listed]
     none = f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}"
     output.listing(values, COLUMNS, rows, none, as_json=as_json)
 
@@ -214,8 +220,8 @@ def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> Non
 def _row(memory_id: str, memory: Memory) -> list[str]:
     line = " ".join(memory.content.split())
     until = iso(memory.expires_at) if memory.expires_at is not None else "-"
-    shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
-    return [memory_id, memory.category or memory.type, f"{memory.importance:g}", until, shown]
+    beginning = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
+    return [memory_id, memory.category or memory.type, f"{memory.importance:g}", until, beginning]
 
 
 def _as_json(memory_id: str, memory: Memory) -> dict[str, object]:

@@ -58,6 +58,7 @@ def note(
             category=category,
             tags=tag or (),
             on_private=output.complain,
+            code=app.code,
         )
 
     key = on_store(settings, work, space)

@@ -6,6 +6,7 @@ while a mount has that open, an index of its own. Both are built from the bucket
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from livememfs.text.times import iso
 if TYPE_CHECKING:
     from livememfs.app import App
     from livememfs.cache.replica import Replica
+    from livememfs.memories.uses import Shown
     from livememfs.recall.service import SearchAnswer
 
 INDEXED_WITHIN = 600.0
@@ -47,20 +49,24 @@ def search(
         livememfs search 'which database did we choose'
         livememfs search 'type:decision after:2026-02 storage' --space project
     """
+    from livememfs.memories.uses import shown
     from livememfs.recall.search.page import page
     from livememfs.spaces import making as spaces
 
-    async def work(app: App) -> SearchAnswer:
+    async def work(app: App) -> tuple[SearchAnswer, list[Shown]]:
         for name in space or []:
             with naming_the_space(name):
                 await spaces.require_space(app.replica, name)
         searched = space or await all_spaces(app.replica)
         await app.recall.prepare(searched, INDEXED_WITHIN)
-        return await app.recall.ask(question, searched, limit=limit)
+        answer = await app.recall.ask(question, searched, limit=limit)
+        for name in {hit.record.space for hit in answer.found.hits} if as_json else ():
+            await app.uses.known(name)
+        return answer, [shown(app.uses.of(hit.record.space, hit.record.key)) for hit in answer.found.hits]
 
-    answer = on_store(choice.on_store(), work)
+    answer, worths = on_store(choice.on_store(), work)
     if as_json:
-        output.print_json(_figures(answer))
+        output.print_json(_figures(answer, worths))
     else:
         paths = [hit.record.key for hit in answer.found.hits]
         output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
@@ -75,7 +81,7 @@ async def all_spaces(replica: Replica) -> list[str]:
     return [name for name in named if keys.META in (await replica.names.listing(f"{name}/")).objects]
 
 
-def _figures(answer: SearchAnswer) -> dict[str, Any]:
+def _figures(answer: SearchAnswer, worths: Sequence[Shown]) -> dict[str, Any]:
     from livememfs.text.size import tokens
 
     return {
@@ -94,12 +100,14 @@ def _figures(answer: SearchAnswer) -> dict[str, Any]:
                 "type": hit.record.type,
                 "agent": hit.record.agent,
                 "trust": hit.record.trust.word,
+                "code": hit.mark,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],
                 "tokens": tokens(hit.record.pieces[hit.piece]),
                 "reasons": dict(hit.reasons),
+                **worth,
             }
-            for rank, hit in enumerate(answer.found.hits, 1)
+            for rank, (hit, worth) in enumerate(zip(answer.found.hits, worths, strict=True), 1)
         ],
     }

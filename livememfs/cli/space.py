@@ -230,6 +230,26 @@ def allow_web(
     output.answer({"space": name, "allow_web": meta.allow_web}, f"what the web said {told} in {name}", as_json=as_json)
 
 
+@app.command("proposals")
+@command
+def want_proposals(
+    choice: Choice,
+    name: SpaceName,
+    off: Annotated[bool, typer.Option("--off", help="Store it at once, as in a new space.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Have what digests and the observer would add wait until a person accepts it.
+
+    livememfs space proposals project
+    """
+    from livememfs.spaces import changing
+
+    meta = on_store(choice.on_store(), lambda app: changing.want_proposals(app.replica, name, not off), name)
+    done = "waits for a person" if meta.proposals else "is stored at once"
+    said = f"what digests and the observer add to {name} {done}"
+    output.answer({"space": name, "proposals": meta.proposals}, said, as_json=as_json)
+
+
 @app.command()
 @command
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:

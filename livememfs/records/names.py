@@ -22,7 +22,18 @@ _MAX_FOLDERS = 3
 _MAX_PART_BYTES = 255
 _MAX_BANK_BYTES = 900  # with `bank/`; leaves room for the space's name in a key of 1,024 bytes
 _OUTSIDE_BANK = frozenset(
-    {keys.LIVE, keys.SYSTEM, keys.BACKUPS, keys.META, keys.RULES, keys.SYNTHESIS, keys.LEDGER, keys.CHANGES, keys.INDEX}
+    {
+        keys.LIVE,
+        keys.SYSTEM,
+        keys.BACKUPS,
+        keys.META,
+        keys.RULES,
+        keys.SYNTHESIS,
+        keys.LEDGER,
+        keys.CHANGES,
+        keys.INDEX,
+        keys.PROPOSALS,
+    }
 )
 # Letters in Unicode that are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")

@@ -57,6 +57,7 @@ async def live_note(
         category=category or None,
         tags=tags,
         on_private=call.warn,
+        code=call.context.code,
     )
     data = (await call.replica.read(key)).data
     note = Note.parse(data, path=key, name=key.rpartition("/")[2])

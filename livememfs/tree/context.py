@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs import errors
+from livememfs.code.workplaces import Workplaces
 from livememfs.tree import registry
 from livememfs.tree.indexreads import IndexReads
 
@@ -68,7 +69,7 @@ class Context:
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`, `metrics()` its figures
     for Prometheus. `written` holds the files that somebody writes to, `unsaved` those whose close failed: directories
     know their files only as long as somebody does. `access()` tells what may be done here. `door` is None where no
-    project of this machine can be meant: without a mount.
+    project of this machine can be meant: without a mount. `code` knows where agents work.
     """
 
     replica: Replica
@@ -98,6 +99,7 @@ class Context:
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
     index_reads: IndexReads = field(default_factory=IndexReads)
+    code: Workplaces = field(default_factory=Workplaces)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""
@@ -109,6 +111,13 @@ class Context:
             return await self.replica.names.stat(key)
         except errors.ObjectMissing:
             return None
+
+    def opened(self, key: str, pid: int) -> None:
+        """A process opens the file of a record, which may be a use of it. What livememfs opens itself is none."""
+        who = self.index_reads.who(pid)
+        if who.thread:  # those that one shell or agent starts belong together: a `cat` for each file is a `grep -r` too
+            reader = who.parent if who.parent > 1 else who.process or who.thread
+            self.uses.opened_by(reader, key.partition("/")[0], key)
 
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""

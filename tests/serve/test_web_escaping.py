@@ -9,12 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from web_site import MOMENT, Page
 
+from livememfs.records import keys
 from livememfs.records.access import EVERYTHING
 from livememfs.records.observation import ICONS, Observation
+from livememfs.records.proposal import Proposal
 from livememfs.records.session import Session
+from livememfs.records.trust import Trust
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.live import Card
 from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
+from livememfs.serve.web.proposals import ShownProposal
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Shown, _marked
 from livememfs.serve.web.sessions import Day
@@ -88,9 +92,18 @@ def test_notes_names_and_tags_are_text_wherever_they_stand(text: str, name: str)
 def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
     lines, cut = diff_lines(text)
     values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
+    values |= {"trust": Trust.WEB, "offered": {"user": text}, "address_of": place(keys.bank_key(name, name))}
     for view in ("page", "source", "changes"):
         parsed = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
         assert parsed.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_what_is_proposed_is_text(text: str, name: str) -> None:
+    given = {"by": text, "why": text, "at": MOMENT, "decision": "refused", "decided_by": text}
+    proposal = Proposal(target=f"memories/{name}", content=text, **given)  # type: ignore[arg-type]  # each is a text
+    values = {"waiting": [ShownProposal(proposal, *diff_lines(text))], "decided": [proposal], "more": 1, "asks": False}
+    assert shown("proposals.html", may_decide=True, **values).dangers() == []
 
 
 @given(text=texts, name=names)

@@ -46,8 +46,8 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
     assert (meta.space_id, meta.owner, meta.created_at) == ("beta", "me", world.clock.now())
     assert await here.names("") == [".livememfs", "alpha", "beta", "search"]
     assert " ".join(await here.names("beta")) == (
-        ".consolidate .consolidate.wait .digest .digest.wait .history .hooks .recall .why README.md _meta.json bank"
-        " context.md goals live memories observations search self sessions"
+        ".consolidate .consolidate.wait .digest .digest.wait .history .hooks .proposals .recall .why README.md"
+        " _meta.json bank context.md goals live memories observations search self sessions"
     )
 
 

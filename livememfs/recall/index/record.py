@@ -6,8 +6,6 @@ relevant. Pure; any thread.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -15,10 +13,6 @@ from livememfs.records.keys import COLLECTIONS, UNTIL
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, Trust
 
 DIGEST_BYTES = 16
-FILES_READ = 64
-"""File names taken from one record's text; the rest is found by its words."""
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])")
-_NOT_A_FILE = re.compile(r"(?i)(?:^|\.)(?:com|org|net|io|fr|e\.g|i\.e|etc)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +97,3 @@ def digest(text: str) -> bytes:
 def divided(digests: bytes) -> list[bytes]:
     """Digests that were joined."""
     return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
-
-
-def files_in(text: str) -> Iterator[str]:
-    """The names in a text that look like files, each once, as they are written there."""
-    seen: set[str] = set()
-    dotted = " ".join(word for word in text.split() if "." in word[:-1])  # the rest can hold none, and is most of it
-    for match in _FILE.finditer(dotted):
-        name = match[0].removeprefix("./")
-        if name not in seen and not _NOT_A_FILE.search(name):
-            seen.add(name)
-            yield name
-            if len(seen) == FILES_READ:
-                return

@@ -97,12 +97,14 @@ class Hit:
 
     :piece:   which of its pieces fits best
     :reasons: its rank in each list that has it, from 1
+    :mark:    what became of the code that it speaks of; empty where nothing is to be said
     """
 
     record: Record
     piece: int
     score: float
     reasons: Mapping[str, int]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
-from livememfs.serve.web import bank, live, overview, runs, search, sessions, signin, static, stream
+from livememfs.serve.web import (
+    bank,
+    live,
+    overview,
+    proposals,
+    runs,
+    search,
+    sessions,
+    signin,
+    static,
+    stream,
+    vouching,
+)
 from livememfs.serve.web.headers import SecureHeaders
 from livememfs.serve.web.site import Site, not_found
 
@@ -44,6 +56,10 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/s/{space}/observations/", sessions.observations, GET),
     ("/s/{space}/observations/{id}", sessions.observation, GET),
     ("/s/{space}/memory/{collection}/{name}", live.memory, GET),
+    ("/s/{space}/memory/{collection}/{name}", vouching.memory, POST),
+    ("/s/{space}/bank/{path:path}", vouching.bank, POST),
+    ("/s/{space}/proposals", proposals.show, GET),
+    ("/s/{space}/proposals", proposals.decide, POST),
     ("/s/{space}/consolidation", runs.show, GET),
     ("/s/{space}/consolidation", runs.ask, POST),
     ("/{rest:path}", not_found, GET),

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from livememfs import errors
 from livememfs.concurrency import in_thread
 from livememfs.records import keys
+from livememfs.records.trust import Trust, trust_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
-from livememfs.serve.web.render import long_page, page
+from livememfs.serve.web.render import long_page, page, place
+from livememfs.serve.web.vouching import offered
 from livememfs.serve.web.who import access_of
 from livememfs.tree.space.history import HistoryDirectory
 from livememfs.tree.space.root import HISTORY
@@ -38,9 +40,9 @@ MAX_COMPARED = 512 << 10
 async def files(site: Site, request: Request) -> Response:
     """The files of the bank."""
     space = (await site.space(request)).space
-    place = site.events.place(site.events.last)
+    after = site.events.place(site.events.last)
     listed = await bank_files(site.context.replica, space)
-    return page("bank.html", access=access_of(request), space=space, after=place, files=listed)
+    return page("bank.html", access=access_of(request), space=space, after=after, files=listed)
 
 
 async def file(site: Site, request: Request) -> Response:
@@ -50,7 +52,7 @@ async def file(site: Site, request: Request) -> Response:
     if view not in VIEWS:
         raise errors.NotFound(path=f"view {view}")
     after = site.events.place(site.events.last)
-    text = await _text(site, node.space, path)
+    text, trust = await _text(site, node.space, path)
     values: dict[str, Any] = {"html": "", "source": "", "lines": [], "cut": False, "runs": [], "older": "", "newer": ""}
     if view == "page":
         values["html"] = await _html(text)
@@ -61,7 +63,9 @@ async def file(site: Site, request: Request) -> Response:
     else:
         values |= await _changes(await history_of(node), path, text, request)
     values |= {"space": node.space, "path": path, "view": view, "views": VIEWS, "after": after}
-    return await long_page("bankfile.html", access=access_of(request), **values)
+    access = access_of(request)
+    values |= {"trust": trust, "offered": offered(trust, access), "address_of": place(keys.bank_key(node.space, path))}
+    return await long_page("bankfile.html", access=access, **values)
 
 
 async def history_of(space: Space) -> History:
@@ -71,8 +75,8 @@ async def history_of(space: Space) -> History:
     return folder.history
 
 
-async def _text(site: Site, space: str, path: str) -> str:
-    """The text of a file of the bank. NotFound."""
+async def _text(site: Site, space: str, path: str) -> tuple[str, Trust]:
+    """The text of a file of the bank, and its class of trust. NotFound."""
     missing = errors.NotFound(path=f"{space}/{keys.BANK}/{path}")
     folder, _, name = f"{keys.BANK}/{path}".rpartition("/")
     if any(part in ("", ".", "..") for part in path.split("/")):
@@ -81,9 +85,10 @@ async def _text(site: Site, space: str, path: str) -> str:
     if keys.parse(key).kind != "bank" or name not in (await replica.names.listing(f"{space}/{folder}/")).objects:
         raise missing
     try:
-        return (await replica.read(key)).data.decode("utf-8", "replace")
+        stored = await replica.read(key)
     except errors.ObjectMissing:
         raise missing from None
+    return stored.data.decode("utf-8", "replace"), trust_of(stored.info.meta, {})
 
 
 async def _html(text: str) -> Markup:

@@ -18,9 +18,11 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.metadata import META_NAME
 from livememfs.records.note import Note
+from livememfs.records.trust import trust_of
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages, note_names
-from livememfs.serve.web.render import long_page, page, part
+from livememfs.serve.web.render import long_page, page, part, place
+from livememfs.serve.web.vouching import offered
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ async def home(site: Site, request: Request) -> Response:
 async def notes(site: Site, request: Request) -> Response:
     """The notes of a space, newest first; older ones with `?before=`."""
     space = (await site.space(request)).space
-    place = site.events.place(site.events.last)  # before the list is read: later notes come as events
+    after = site.events.place(site.events.last)  # before the list is read: later notes come as events
     names = await note_names(site.context.replica, space)
     before = request.query_params.get("before", "")
     shown, older = in_pages(names, before, SHOWN)
@@ -73,7 +75,7 @@ async def notes(site: Site, request: Request) -> Response:
     await for_each(shown, read, at_once=AT_ONCE)
     read_cards = [cards[name] for name in shown if name in cards]
     listed = {"cards": read_cards, "total": len(names), "older": older, "newest": not before}
-    return await long_page("live.html", access=access_of(request), space=space, after=place, **listed)
+    return await long_page("live.html", access=access_of(request), space=space, after=after, **listed)
 
 
 async def note(site: Site, request: Request) -> Response:
@@ -127,11 +129,13 @@ async def memory(site: Site, request: Request) -> Response:
     if name not in (await replica.names.listing(prefix)).objects or keys.parse(prefix + name).kind != "memory":
         raise missing()
     try:
-        data = (await replica.read(prefix + name)).data
+        stored = await replica.read(prefix + name)
     except errors.ObjectMissing:
         raise missing() from None
-    parsed = Memory.parse(data, path=prefix + name, collection=collection, name=name)
+    parsed = Memory.parse(stored.data, path=prefix + name, collection=collection, name=name)
     if parsed.forgotten:
         raise missing()
     html = await in_thread(partial(rendered, parsed.content))
-    return page("memory.html", access=access_of(request), space=space, name=name, memory=parsed, html=html)
+    access, trust = access_of(request), trust_of(stored.info.meta, parsed.said_of_trust)
+    values = {"name": name, "memory": parsed, "html": html, "trust": trust, "offered": offered(trust, access)}
+    return page("memory.html", access=access, space=space, address_of=place(prefix + name), **values)
