@@ -112,7 +112,12 @@ def mount(
         settings = load()
         secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
         options = [*choice.arguments(settings), *more.options(), *table.options(), *served.options()]
-        _background(settings, path, options, secret, as_json)
+        remarks = begin(settings, path, options, secret)
+        if as_json:
+            output.print_json(mounts.find(path))
+        else:
+            _explain(path, settings)
+        output.note(*remarks)
 
 
 def placed(choice: Choice, places: Sequence[str]) -> tuple[Choice, Path]:
@@ -157,8 +162,11 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(settings: Settings, path: Path, options: list[str], secret: dict[str, str], as_json: bool) -> None:
-    """Start a daemon with these options and wait for it. `secret` is what only its environment may have."""
+def begin(settings: Settings, path: Path, options: list[str], secret: dict[str, str]) -> list[str]:
+    """Start a daemon with these options and wait for it. Returns what else there is to say.
+
+    `secret` is what only its environment may have.
+    """
     from livememfs.fuse.mountpoint import check_mountpoint, check_places
 
     check_mountpoint(path)
@@ -166,12 +174,7 @@ def _background(settings: Settings, path: Path, options: list[str], secret: dict
     log_file = _open_log(path)
     with output.busy(f"mounting {path}"):
         arguments, patience = [*options, "--log-file", str(log_file), str(path)], settings.op_timeout + GRACE
-        remarks = _start(arguments, secret, log_file, patience)
-    if as_json:
-        output.print_json(mounts.find(path))
-    else:
-        _explain(path, settings)
-    output.note(*remarks)
+        return _start(arguments, secret, log_file, patience)
 
 
 def _open_log(path: Path) -> Path:
