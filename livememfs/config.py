@@ -385,8 +385,31 @@ def _suggestion(name: str, known: Any) -> str:
 def _first_fault(error: ValidationError) -> str:
     """The first fault of pydantic's report in one sentence, with the setting's name as the user writes it."""
     fault = error.errors()[0]
-    reason = str(fault["msg"]).removeprefix("Value error, ")
-    if not fault["loc"]:
-        return reason
-    name = str(fault["loc"][0])
-    return f"{setting_names().get(name, name)}: {reason}"
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    reason = in_words(fault, secret=name in secret_settings())
+    return f"{setting_names().get(name, name)}: {reason}" if name else reason
+
+
+_WORDS = {
+    "literal_error": "is none of {expected}",
+    "greater_than": "is not more than {gt}",
+    "greater_than_equal": "is less than {ge}",
+    "less_than": "is not less than {lt}",
+    "less_than_equal": "is more than {le}",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "is no whole number"),
+    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "is no number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "is neither true nor false"),
+    "string_type": "is no text in quotes",
+}
+"""What is wrong with a value, by the name that pydantic has for it."""
+
+
+def in_words(fault: Mapping[str, Any], *, secret: bool = False) -> str:
+    """One fault of pydantic's report as a person would say it. `secret`: without the value."""
+    kind = str(fault["type"])
+    if kind not in _WORDS:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    bounds = dict(fault.get("ctx") or {})
+    whole = {name: int(bound) for name, bound in bounds.items() if isinstance(bound, float) and bound.is_integer()}
+    said = _WORDS[kind].format_map(bounds | whole)
+    return f"{'this' if secret else ascii(fault['input'])} {said}"

@@ -159,10 +159,10 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     settings, clock, owner = basics.settings, basics.clock, user_name()
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
-    recall = open_recall(basics, replica=replica, index=index)
+    web, code = WebAllowed(replica), open_code(basics)
+    recall = open_recall(basics, replica=replica, index=index, code=code)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    web, code = WebAllowed(replica), open_code(basics)
     evidence = Evidence(uses.told, uses.count)
     prehook = Prehook(recall, clock, sessions, prehook_settings(settings), tells=evidence.tells, web=web, code=code)
     queue = open_consolidations(basics, replica=replica, model=models.consolidating, nursery=nursery, rejected=rejected)
@@ -170,7 +170,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing, code=code)
     capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
-    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
+    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner

@@ -63,6 +63,7 @@ def _statistics(app: App) -> dict[str, Any]:
         "gate": asdict(app.gate.statistics()),
         "capture": app.capture.statistics(),
         "hooks": app.hooks.statistics(),
+        "code": app.code.statistics(),
         "context": app.pages.statistics(),
         "errors": asdict(app.errors.statistics()),
         "unread": asdict(app.replica.unread.statistics()),

@@ -192,7 +192,7 @@ def _explaining_replace() -> Iterator[None]:
 
 def _run(choice: Choice, space: str, title: str, work: Callable[[App, Progress], Awaitable[T]]) -> T:
     """Run `work` on the store with a progress bar. NotFound for a backup says which command lists the backups."""
-    settings = choice.quiet()
+    settings = choice.on_store()
     try:
         with output.bar(title) as progress:
             return on_store(settings, lambda app: work(app, progress), space)

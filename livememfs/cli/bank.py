@@ -51,7 +51,7 @@ def edit(
 
         livememfs bank edit project decisions.md
     """
-    settings, name = choice.quiet(), check_bank_name(file)
+    settings, name = choice.on_store(), check_bank_name(file)
     key = keys.bank_key(space, name)
     text, etag = on_store(settings, lambda app: _read(app, space, key), space)
     with _draft(name, text) as path:
@@ -110,7 +110,7 @@ def trust(
     from livememfs.records.trust import Trust
 
     name = check_bank_name(file)
-    entry = on_store(choice.quiet(), lambda app: _vouch(app, space, name, Trust[given.value.upper()]), space)
+    entry = on_store(choice.on_store(), lambda app: _vouch(app, space, name, Trust[given.value.upper()]), space)
     run = entry.number if entry is not None else None
     done = f"run {run}; `livememfs undo {space} {run}` takes it back" if run else "as before"
     said = f"{name} is told as {WHOSE[given]}: {done}"

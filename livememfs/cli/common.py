@@ -23,6 +23,7 @@ from livememfs.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from livememfs.app import App
+    from livememfs.cli.mounting.found import FoundStore
     from livememfs.config import Settings
 
 T = TypeVar("T")
@@ -72,6 +73,25 @@ class Choice:
         from livememfs.config import Settings  # loads slowly, and a command that is only asked for help needs none
 
         return Settings.load(environment(), overrides=self.overrides() | more, config_file=self.config)
+
+    def found(self, **more: Any) -> FoundStore:
+        """The settings for a command on the store, which is that of a running mount if nothing names one."""
+        from livememfs.cli.mounting.found import found
+
+        return found(self.load(**more), environment(), self.overrides() | more, self.config)
+
+    def at_store(self, **more: Any) -> Settings:
+        """The same settings alone. Says so if they are those of a store that nothing named."""
+        store = self.found(**more)
+        if store.said:
+            output.note(f"livememfs: {store.said}")
+        return store.settings
+
+    def on_store(self) -> Settings:
+        """The same for a command that ends by itself."""
+        settings = self.at_store()
+        quiet_log(settings)
+        return settings
 
     def quiet(self, **more: Any) -> Settings:
         """The same for a command that ends by itself: it logs warnings and errors, unless a level was set."""

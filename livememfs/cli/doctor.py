@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.mounting import mounts
 from livememfs.environment import environment
 from livememfs.errors import SettingsError
@@ -47,18 +47,24 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     from livememfs.cli.checks import Check, machine, next_step  # they load slowly, and help does not need them
 
     settings: Settings | None = None
+    mounted: frozenset[str] = frozenset()
     try:
-        settings = choice.quiet()
+        store = choice.found()
     except SettingsError as error:
         results = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
+        settings, mounted = store.settings, store.taken
+        quiet_log(settings)
         results = [Check("settings", "ok", "understood")]
+        if store.said:
+            advice = "name the store here too, by variables, the configuration file or --bucket" if store.other else ""
+            results.append(Check("store, choice", "warn" if store.other else "ok", store.said, advice))
     results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
         results += run(_others, settings)
     well = "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
     then = next_step(results) or well
-    sources = setting_sources(choice, settings) if settings is not None else []
+    sources = setting_sources(choice, settings, mounted) if settings is not None else []
     if as_json:
         output.print_json({"checks": results, "settings": sources, "next": then})
     else:
@@ -90,8 +96,8 @@ def _show(checks: list[Check], sources: list[Setting]) -> None:
         output.table(["SETTING", "VALUE", "FROM"], [[item.variable, item.value, item.source] for item in sources])
 
 
-def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
-    """Every setting that was set, with its value (secrets masked) and its source."""
+def setting_sources(choice: Choice, settings: Settings, mounted: frozenset[str] = frozenset()) -> list[Setting]:
+    """Every setting that was set, with its value (secrets masked) and its source. `mounted`: those of a mount."""
     from livememfs import config
     from livememfs.config import Settings
 
@@ -104,7 +110,8 @@ def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
             continue
         secret = Settings.model_fields[name].repr is False
         value = "(set)" if secret and getattr(settings, name) else without_login(str(getattr(settings, name)))
-        settings_set.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
+        source = "the running mount" if name in mounted else _source(name, variables[name], overrides, environ)
+        settings_set.append(Setting(variables[name], value, source))
     return settings_set
 
 

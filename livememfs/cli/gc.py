@@ -50,7 +50,7 @@ def gc(
             leases = app.consolidations.leases
             return findings, await remove(app.replica, app.clock, leases, findings, progress=progress)
 
-    findings, removed = on_store(choice.quiet(), work, space or "")
+    findings, removed = on_store(choice.on_store(), work, space or "")
     if as_json:
         output.print_json(_figures(findings, removed))
         return

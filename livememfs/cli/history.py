@@ -40,7 +40,7 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
         entries = await runs(app.replica, space, report=unreadable.__setitem__)
         return entries, await held.current(app.replica, space)
 
-    entries, plan = on_store(choice.quiet(), work, space)
+    entries, plan = on_store(choice.on_store(), work, space)
     fallen = taken_back(entries)
     if as_json:
         output.print_json([_figures(entry, fallen) for entry in entries])
@@ -114,7 +114,7 @@ def undo(
             )
 
     try:
-        entry = on_store(choice.quiet(), work, space)
+        entry = on_store(choice.on_store(), work, space)
     except NotFound as error:
         path = str(error.values.get("path", ""))
         if not path.startswith("run "):

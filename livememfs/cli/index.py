@@ -29,7 +29,7 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 
     livememfs index status
     """
-    figures = _opened(choice.quiet())[0]
+    figures = _opened(choice.on_store())[0]
     if as_json:
         output.print_json(figures)
         return
@@ -45,7 +45,7 @@ def verify(choice: Choice, as_json: JsonFlag = False) -> None:
 
     livememfs index verify
     """
-    figures, problems = _opened(choice.quiet())
+    figures, problems = _opened(choice.on_store())
     if as_json:
         output.print_json({**figures, "problems": problems})
     elif not problems:
@@ -66,7 +66,7 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
     async def work(app: App) -> None:
         await app.recall.prepare(await all_spaces(app.replica), INDEXED_WITHIN)
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     drop_engine(settings)
     with output.busy("indexing"):
         on_store(settings, work)

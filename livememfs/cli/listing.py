@@ -96,6 +96,19 @@ def _read(parameter: Any, read: Callable[[Any, Any], Any], context: Any, value: 
     is_path = isinstance(value, str) and getattr(getattr(kind, "parameter_info", None), "parser", None) is Path
     is_nothing = value is None and (not parameter.required or context.resilient_parsing)
     if not is_path and not is_nothing and not (isinstance(value, str) and getattr(kind, "annotation", None) is str):
-        return read(context, value)
+        try:
+            return read(context, value)
+        except Exception as error:
+            _say_it_plainly(error)
+            raise
     value = Path(value) if is_path else value
     return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+def _say_it_plainly(error: Any) -> None:
+    """Put our words in the place of pydantic's."""
+    reports = getattr(error.__cause__, "errors", None)
+    if reports is not None and hasattr(error, "message"):
+        from livememfs.config import in_words
+
+        error.message = in_words(reports()[0])

@@ -39,6 +39,7 @@ class Listed(NamedTuple):
 
 SECTIONS: dict[str, dict[str, Listed]] = {
     "Begin, and look after it": {
+        "init": Listed("first.init", "Set it up: store, model, configuration, mount, a first space, agents."),
         "mount": Listed("mounting.mount", "Mount the memory on MOUNTPOINT."),
         "umount": Listed("mounting.umount", "Unmount, and wait until everything is saved."),
         "status": Listed("mounting.status", "Show the mounts and their states."),

@@ -86,7 +86,7 @@ def list_memories(
             await app.uses.known(space)
         return [(memory_id, memory, shown(app.uses.of(space, memory_id))) for memory_id, memory in listed]
 
-    listed = on_store(choice.quiet(), work, space)
+    listed = on_store(choice.on_store(), work, space)
     values = [{**_as_json(memory_id, memory), **worth} for memory_id, memory, worth in listed]
     rows = [_row(memory_id, memory) for memory_id, memory, _ in listed]
     none = f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}"
@@ -123,7 +123,7 @@ def add(
             app.replica, app.clock, space, collection, content, agent=agent, on_private=output.complain
         )
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])}, key, as_json=as_json)
 
 
@@ -151,7 +151,7 @@ def forget(
         forgotten_id = memories.id_of(info.key.rpartition("/")[2])
         return f"forgotten; `livememfs memories restore {space} {forgotten_id}` undoes it"
 
-    output.say(on_store(choice.quiet(), work, space))
+    output.say(on_store(choice.on_store(), work, space))
 
 
 @app.command()
@@ -166,7 +166,7 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
     async def work(app: App) -> str:
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
 
-    output.say(on_store(choice.quiet(), work, space))
+    output.say(on_store(choice.on_store(), work, space))
 
 
 @app.command()
@@ -193,7 +193,7 @@ def trust(
         await memories.vouch(app.replica, app.clock, info, Trust[given.value.upper()], by=by)
         return info.key
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"key": key, "trust": given.value}, f"{key} is told as {WHOSE[given]}", as_json=as_json)
 
 

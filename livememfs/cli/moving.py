@@ -68,7 +68,7 @@ def import_(
         with output.bar(f"reading {place}") as progress:
             return await importer.bring(place, progress)
 
-    done = on_store(choice.quiet(), work, space)
+    done = on_store(choice.on_store(), work, space)
     figures: dict[str, Any] = {"space": space, "dry_run": dry_run, "counts": dict(done.counts), "tokens": done.tokens}
     figures["faults"] = [{"place": fault.place, "reason": fault.reason} for fault in done.faults]
     output.answer(figures, *_said(done, dry_run, price), as_json=as_json)
@@ -111,9 +111,11 @@ def export(
         if query is not None:
             await app.recall.prepare([space], INDEXED_WITHIN)
             only = {hit.record.key for hit in (await app.recall.ask(query, [space], limit=MOST_FOUND)).found.hits}
-        return await exporting.export(app.replica, space, expanded(target).absolute(), chosen, only=only)
+        place = expanded(target).absolute()
+        with output.bar(f"exporting {space}") as progress:
+            return await exporting.export(app.replica, space, place, chosen, only=only, progress=progress)
 
-    done = on_store(choice.quiet(), work, space)
+    done = on_store(choice.on_store(), work, space)
     for name in done.left_out:
         output.note(f"left out, since {form} cannot hold it: {name}")
     figures = {"target": str(target), "objects": done.objects, "left_out": list(done.left_out)}

@@ -28,7 +28,7 @@ def note(
     text: Annotated[
         str, typer.Argument(metavar="[TEXT]", help="The note; without it, or with -, standard input.")
     ] = "-",
-    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, insight, ...")] = None,
+    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, issue, ...")] = None,
     agent: Annotated[str | None, option(metavar="NAME", help="Name of the writer.  [default: you]")] = None,
     tag: Annotated[list[str] | None, option(metavar="TAG", help="A tag; may be repeated.")] = None,
     as_json: JsonFlag = False,
@@ -39,9 +39,12 @@ def note(
     git log -1 | livememfs note project --tag release
     """
     from livememfs.memories.notes import write_note
+    from livememfs.records.note import CATEGORIES
     from livememfs.tree.writer import agent_of
 
-    settings = choice.quiet()
+    settings = choice.on_store()
+    if category is not None and category not in CATEGORIES:
+        raise UsageError(f"there is no category {category}; use one of {', '.join(CATEGORIES)}")
     content = _standard_input() if text == "-" else text
 
     async def work(app: App) -> str:

@@ -47,7 +47,7 @@ def recall(
     from livememfs.text.privacy import redaction as privacy
     from livememfs.tree.writer import session_of
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")
     name = turn.session or session or session_of(os.getpid())
@@ -66,5 +66,9 @@ def recall(
         return
     if answer.block:
         output.say(answer.block.rstrip("\n"))
+    elif answer.told is not None:
+        again = f"`livememfs recall {space} MESSAGE --session NEW` asks as another session"
+        is_old = answer.told.left_out["told"] > 0
+        output.note(f"nothing new: what matches was told in this session; {again}" if is_old else "nothing matches")
     for note in answer.notes:
         output.note(note)

@@ -55,7 +55,7 @@ def consolidate(
     """
     options = _options("consolidation", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = RunRequest(space, options, mountpoint, wait)
-    outcome, diff = _ask(choice.quiet(), request)
+    outcome, diff = _ask(choice.on_store(), request)
     if as_json and diff is not None:
         outcome = {**outcome, "diff": diff}
     _end(request, outcome, diff, _of_bank, as_json=as_json)
@@ -90,7 +90,7 @@ def digest(
     """
     options = _options("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = RunRequest(space, options, mountpoint, wait)
-    outcome, diff = _ask(choice.quiet(), request)
+    outcome, diff = _ask(choice.on_store(), request)
     if not as_json:
         for memory in outcome.get("memories", ()):
             lasts = f", for {memory['ttl']}" if memory["ttl"] else ""

@@ -64,7 +64,7 @@ def search(
             await app.uses.known(name)
         return answer, [shown(app.uses.of(hit.record.space, hit.record.key)) for hit in answer.found.hits]
 
-    answer, worths = on_store(choice.quiet(), work)
+    answer, worths = on_store(choice.on_store(), work)
     if as_json:
         output.print_json(_figures(answer, worths))
     else:
@@ -100,6 +100,7 @@ def _figures(answer: SearchAnswer, worths: Sequence[Shown]) -> dict[str, Any]:
                 "type": hit.record.type,
                 "agent": hit.record.agent,
                 "trust": hit.record.trust.word,
+                "code": hit.mark,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],

@@ -78,7 +78,7 @@ def create(
             on_private=output.complain,
         )
 
-    meta = on_store(choice.quiet(), work)
+    meta = on_store(choice.on_store(), work)
     output.answer(
         meta,
         f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`",
@@ -117,7 +117,7 @@ def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
     async def work(app: App) -> tuple[list[spaces.SpaceEntry], str]:
         return await spaces.list_spaces(app.replica), app.store.label
 
-    listed, place = on_store(choice.quiet(), work)
+    listed, place = on_store(choice.on_store(), work)
     columns = ["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"]
     # Name the place: a mistyped folder is created, and then looks like lost memory.
     none = f"there is no space in {place} yet; `livememfs space create NAME` makes one"
@@ -144,7 +144,7 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """
     from livememfs.spaces import making as spaces
 
-    space = on_store(choice.quiet(), lambda app: spaces.info(app.replica, name), name)
+    space = on_store(choice.on_store(), lambda app: spaces.info(app.replica, name), name)
     if as_json:
         output.print_json(space)
         return
@@ -189,7 +189,7 @@ def rules(
     if replace is not None:
         _replace_rules(choice, name, _rules_text(replace), as_json)
         return
-    text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
+    text = on_store(choice.on_store(), lambda app: spaces.rules(app.replica, name), name)
     output.answer({"space": name, "rules": text}, text.rstrip("\n"), as_json=as_json)
 
 
@@ -205,7 +205,7 @@ def _replace_rules(choice: Choice, name: str, text: str, as_json: bool) -> None:
         sealed = [Replacement(keys.RULES, data.decode())]
         return await edit(app.replica, app.clock, leases, host, name, sealed, user_name())
 
-    entry = on_store(choice.quiet(), work, name)
+    entry = on_store(choice.on_store(), work, name)
     run = entry.number if entry is not None else None
     said = f"the rules of {name} are sealed: run {run}; `livememfs undo {name} {run}` takes it back"
     output.answer({"space": name, "run": run}, said if run else "the rules are these already", as_json=as_json)
@@ -225,7 +225,7 @@ def allow_web(
     """
     from livememfs.spaces import changing
 
-    meta = on_store(choice.quiet(), lambda app: changing.allow_web(app.replica, name, not off), name)
+    meta = on_store(choice.on_store(), lambda app: changing.allow_web(app.replica, name, not off), name)
     told = "is told unasked, and marked" if meta.allow_web else "is not told unasked"
     output.answer({"space": name, "allow_web": meta.allow_web}, f"what the web said {told} in {name}", as_json=as_json)
 
@@ -244,7 +244,7 @@ def want_proposals(
     """
     from livememfs.spaces import changing
 
-    meta = on_store(choice.quiet(), lambda app: changing.want_proposals(app.replica, name, not off), name)
+    meta = on_store(choice.on_store(), lambda app: changing.want_proposals(app.replica, name, not off), name)
     done = "waits for a person" if meta.proposals else "is stored at once"
     said = f"what digests and the observer add to {name} {done}"
     output.answer({"space": name, "proposals": meta.proposals}, said, as_json=as_json)
@@ -259,7 +259,7 @@ def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """
     from livememfs.spaces import making as spaces
 
-    text = on_store(choice.quiet(), lambda app: spaces.summary(app.replica, name), name)
+    text = on_store(choice.on_store(), lambda app: spaces.summary(app.replica, name), name)
     output.answer(text, text.render().rstrip("\n"), as_json=as_json)
 
 
@@ -285,7 +285,7 @@ def export(
 
     path = expanded(target or Path(f"{name}.tar.gz")).absolute()
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     with output.bar(f"exporting {name}") as progress:
         archive = on_store(settings, lambda app: spaces.export(app.replica, name, path, progress=progress), name)
     output.exported(archive, as_json)
@@ -310,7 +310,7 @@ def delete(
             async with app.consolidations.leases.hold(name):
                 return await spaces.delete(app.replica, name, progress=progress)
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     if not yes:
         info = on_store(settings, lambda app: spaces.info(app.replica, name), name)
         holds = f"{output.plural(info.notes, 'note')} and {output.plural(info.bank_files, 'bank file')}"

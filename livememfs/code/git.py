@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 import trio
 
@@ -29,9 +30,12 @@ _ENVIRONMENT = {
 
 
 class Git:
-    """Git, with the environment that programs of others get."""
+    """Git, with the environment that programs of others get. `mounted` is where our own mount is: git must not look for
+    new files in it, where each is made as it is looked at.
+    """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], mounted: str = "") -> None:
+        self._mounted = PurePosixPath(mounted) if mounted else None
         kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
         self._environment = kept | _ENVIRONMENT
 
@@ -52,12 +56,24 @@ class Git:
         return None if answer is None or answer[0] not in (0, 1) else answer[0] == 0
 
     async def files_called(self, repository: Repository, names: Sequence[str], seconds: float) -> list[str]:
-        """The tracked files that have one of these names, with or without folders before it; empty where unknown."""
+        """The files that have one of these names, with or without folders before it, without those that git ignores;
+        empty where unknown.
+        """
         patterns = [f":(glob,top)**/{_escaped(name)}" for name in names]
-        answer = await self._ask(repository, "ls-files", "-z", "--", *patterns, seconds=seconds)
-        if answer is None or answer[0] != 0:
-            return []
-        return [path for path in answer[1].split("\0")[:MOST] if path]
+        new = ("--others", "--exclude-standard") if self._is_apart(repository) else ()
+        words = "ls-files", "-z", "--cached", *new, "--", *patterns
+        return _names(await self._ask(repository, *words, seconds=seconds))
+
+    async def files_with(self, repository: Repository, words: Sequence[str], seconds: float) -> list[str]:
+        """The same for the files in which one of these words stands."""
+        new = ("--untracked",) if self._is_apart(repository) else ()
+        options = "grep", *new, "-I", "-l", "-z", "-w", "-F", "--no-recurse-submodules", "--full-name"
+        patterns = [part for word in words for part in ("-e", word)]
+        return _names(await self._ask(repository, *options, *patterns, seconds=seconds))
+
+    def _is_apart(self, repository: Repository) -> bool:
+        """Whether our mount is not in this worktree."""
+        return self._mounted is None or not self._mounted.is_relative_to(repository.top)
 
     async def _ask(self, repository: Repository, *words: str, seconds: float = SECONDS) -> tuple[int, str] | None:
         """The exit code and the output of a command."""
@@ -75,6 +91,10 @@ class Git:
         except (OSError, ValueError, trio.TooSlowError):
             return None
         return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _names(answer: tuple[int, str] | None) -> list[str]:
+    return [path for path in answer[1].split("\0")[:MOST] if path] if answer is not None and answer[0] == 0 else []
 
 
 def _escaped(name: str) -> str:

@@ -18,7 +18,10 @@ from livememfs.code.reading import Allowance, CodeFiles, FileMissing, FileUnread
 from livememfs.code.repository import Repository
 from livememfs.text.filenames import files_in
 
-MOST_FILES = 12
+MOST_FILES, MOST_LOOKED_AT = 12, 48
+"""Files that one record may speak of, and in which its symbols are looked for if it names none."""
+MOST_HOMES = 3
+"""Files that may define one symbol."""
 _SECRET = re.compile(r"(?i)(?:^|/)(?:\.env|\.netrc|\.npmrc|id_\w+|.*\.(?:pem|key|p12|pfx|keystore|env))(?:\.[^/]*)?$")
 """Even a digest says something of a short secret."""
 
@@ -43,16 +46,20 @@ class Subject:
 
 @dataclass
 class Stamping:
-    """The anchors of one record. `paths` are the tracked files by the names that a text gave them."""
+    """The anchors of one record. What git said: `paths` are the files by the names that a text gave them, `having` are
+    those in which a symbol of it stands.
+    """
 
     repository: Repository
     sources: CodeFiles
     room: Allowance
     paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    having: Sequence[str] = ()
 
     def anchors(self, subject: Subject) -> tuple[Anchor, ...]:
         """The anchors: for each file the symbols that the text names and the file has, or the file itself. Where the
-        text names no file, the files that the record is known to be about.
+        text names no file, the files that the record is known to be about; where none is known, those that define a
+        symbol of it.
         """
         named = list(files_in(subject.text))[:MOST_FILES]
         known = self._paths(subject, subject.files)
@@ -63,7 +70,21 @@ class Stamping:
             found += self._of_file(path, symbols, subject.until, whole=bool(meant))
         for path in known[:MOST_FILES] if not found and not meant else ():
             found += self._of_file(path, (), subject.until, whole=True)
+        if not meant and not known:
+            found += self._defining(symbols, subject.until)
         return tuple(found[:MOST])
+
+    def homeless(self, subject: Subject) -> list[str]:
+        """The symbols of a text of which only git may know in which files they are."""
+        return [] if subject.files or any(files_in(subject.text)) else symbols_in(subject.text)[:MOST]
+
+    def _defining(self, symbols: Sequence[str], until: int) -> list[Anchor]:
+        """The anchors of symbols in the files that define them; none of one that has many: it may be any."""
+        by_symbol: dict[str, list[Anchor]] = {}
+        for path in self.having[:MOST_LOOKED_AT]:
+            for anchor in self._of_file(path, symbols, until, whole=False, sure=True):
+                by_symbol.setdefault(anchor.symbol, []).append(anchor)
+        return [anchor for anchors in by_symbol.values() if len(anchors) <= MOST_HOMES for anchor in anchors]
 
     def _paths(self, subject: Subject, names: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(filter(None, (self._inside(name, subject.folder) for name in names))))
@@ -74,8 +95,12 @@ class Stamping:
         around = self._paths(subject, (*subject.files, *subject.beside))
         return [name for name in named if is_inside(name) and not any(self._meant(name, subject.folder, around))]
 
-    def _of_file(self, path: str, symbols: Iterable[str], until: int, *, whole: bool) -> Iterator[Anchor]:
-        """The anchors in one file: of symbols that it has, best of those that it defines; `whole`: else the file."""
+    def _of_file(
+        self, path: str, symbols: Iterable[str], until: int, *, whole: bool, sure: bool = False
+    ) -> Iterator[Anchor]:
+        """The anchors in one file: of symbols that it has, best of those that it defines, with `sure` only of these;
+        `whole`: else the file.
+        """
         if _SECRET.search(path):
             return
         try:
@@ -85,7 +110,7 @@ class Stamping:
         moved_on = until and changed > until
         there = [symbol for symbol in symbols if source.names(symbol)]
         defined = [symbol for symbol in there if source.defines(symbol)]
-        for symbol in defined or there or ([""] if whole else []):
+        for symbol in defined or ([] if sure else there) or ([""] if whole else []):
             yield Anchor(path, symbol, "" if moved_on else source.digest(symbol))
 
     def _meant(self, name: str, folder: str, known: Sequence[str]) -> Iterator[str]:

@@ -1,14 +1,17 @@
 """Where agents work, as far as their hooks have told this process; and checks of records against the code there.
 
 Owns the last working directory of each session and space, what git answered, and how long anybody waits: a check reads
-for `CHECK_SECONDS` at most, and a disk that hangs costs `PATIENCE`. What a check lacks is asked of git, and read, in
-the background, for the next one. Refuses to fail: what cannot be checked is said to be so. Trio thread only.
+for a few milliseconds (`BEFORE_AN_ANSWER`), and a disk that hangs costs `PATIENCE`. What a check lacks is asked of git,
+and read, in the background, for the next one. Refuses to fail: what cannot be checked is said to be so. Trio thread
+only.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,13 +27,12 @@ from livememfs.code.stamping import Stamping, Subject
 from livememfs.concurrency import aside
 from livememfs.text.privacy.redaction import redact_file
 
-CHECK_SECONDS, CHECK_BYTES = 0.005, 4 << 20
-"""Most time and bytes that a check before an answer reads for; then the rest counts as not checked."""
 READ_SECONDS, READ_BYTES = 2.0, 64 << 20
-"""The same for who asked for it, for new records, and in the background."""
-PATIENCE, LONG_PATIENCE = 0.05, 4.0
-"""Most seconds that an answer waits for a disk, and who asked for it."""
-NAMING_SECONDS = 0.5
+"""Most time and bytes that are read for a new record."""
+PATIENCE, EVENT_PATIENCE, LONG_PATIENCE = 0.05, 0.3, 4.0
+"""Most seconds that an answer waits for a disk that hangs, that an event or a text does to be placed, and the rest."""
+GIT_SECONDS, NAMING_SECONDS = 2.0, 0.5
+"""Most seconds that who asked for it waits for git, and that a new record does."""
 THREADS = 4
 """Most threads, each of which may wait for a disk that hangs."""
 KEPT, KEPT_ANSWERS = 1_024, 8_192
@@ -38,6 +40,23 @@ FOUND_SECONDS = 30.0
 """A working directory is looked at again after so long; its branch and its commit each time."""
 ASKED = 64
 """Most questions to git that wait; the others come with the next check."""
+
+
+@dataclass(frozen=True)
+class CheckPatience:
+    """How long a check may take: what is not read within `seconds` and `bytes` counts as not checked; `at_most` is for
+    a disk that hangs. `git`: whether git is waited for too.
+    """
+
+    seconds: float
+    bytes: int
+    at_most: float
+    git: bool = False
+
+
+BEFORE_AN_ANSWER = CheckPatience(0.005, 4 << 20, PATIENCE)
+FOR_A_PAGE = CheckPatience(0.2, 32 << 20, 0.4)
+ON_REQUEST = CheckPatience(READ_SECONDS, READ_BYTES, LONG_PATIENCE, git=True)
 
 T = TypeVar("T")
 _Work = tuple[object, Callable[[], Awaitable[object]]]
@@ -52,7 +71,7 @@ class Workplaces:
     def __init__(
         self, host: str = "localhost", environment: Mapping[str, str] | None = None, *, mounted: str = "", own: str = ""
     ) -> None:
-        self._host, self._mounted, self._own, self._git = host, mounted, own, Git(environment or {})
+        self._host, self._mounted, self._own, self._git = host, mounted, own, Git(environment or {}, mounted)
         self._sources = CodeFiles()
         self._folders: dict[tuple[str, str], str] = {}
         self._found: dict[str, tuple[Repository | None, float]] = {}
@@ -88,7 +107,7 @@ class Workplaces:
         known = (first, *heard, self._own)
         return tuple(dict.fromkeys(filter(None, known)))
 
-    async def place(self, folders: Sequence[str], patience: float = PATIENCE) -> CodePlace:
+    async def place(self, folders: Sequence[str], patience: float = EVENT_PATIENCE) -> CodePlace:
         """The repository, branch and commit of the first directory that is in one; empty ones where none is."""
 
         def look() -> CodePlace:
@@ -100,30 +119,28 @@ class Workplaces:
     # --- checking -----------------------------------------------------------------------------------------------
 
     async def verdicts(
-        self, folders: Sequence[str], claims: Sequence[Claim | None], *, thorough: bool = False
+        self, folders: Sequence[str], claims: Sequence[Claim | None], patience: CheckPatience | None = None
     ) -> Sequence[CodeVerdict]:
-        """One verdict for each claim, as of now, in the first of these directories that is in a repository. `thorough`:
-        somebody asked for it, and waits for git too.
-        """
+        """One verdict for each claim, as of now, in the first of these directories that is in a repository."""
+        patience = patience or BEFORE_AN_ANSWER
         if not folders or not any(claims):
             return [PLAIN] * len(claims)
-        verdicts, check = await self._judged(folders, claims, thorough)
+        verdicts, check = await self._judged(folders, claims, patience)
         if isinstance(check, CodeCheck):
-            if await self._asking(check, wait=thorough):
-                verdicts, _ = await self._judged(folders, claims, thorough)
-            elif check.unread and not thorough:
-                self._later(("read", folders), partial(self._judged, folders, claims, True))
+            if await self._asking(check, wait=patience.git):
+                verdicts, _ = await self._judged(folders, claims, patience)
+            elif check.unread and not patience.git:
+                self._later(("read", folders), partial(self._judged, folders, claims, ON_REQUEST))
         self._count(verdicts)
         return verdicts
 
     async def _judged(
-        self, folders: Sequence[str], claims: Sequence[Claim | None], thorough: bool
+        self, folders: Sequence[str], claims: Sequence[Claim | None], patience: CheckPatience
     ) -> tuple[Sequence[CodeVerdict], CodeCheck | bool | None]:
         """The verdicts, those that came too late as not checked; and the check, None if it was late."""
-        seconds, most = (READ_SECONDS, READ_BYTES) if thorough else (CHECK_SECONDS, CHECK_BYTES)
         into: list[CodeVerdict] = []
-        work = partial(self._check, folders, claims, Allowance.of(seconds, most), into)
-        check = await self._aside(work, LONG_PATIENCE if thorough else PATIENCE)
+        room = Allowance.of(patience.seconds, patience.bytes)
+        check = await self._aside(partial(self._check, folders, claims, room, into), patience.at_most)
         if check is not None:
             return into, check
         self._counts["late"] += 1
@@ -160,18 +177,19 @@ class Workplaces:
     async def _asking(self, check: CodeCheck, *, wait: bool) -> bool:
         """Have git asked what a check lacked; whether anything was, and has been answered."""
         repository, here, answers = check.repository, check.here, check.answers
-        work: list[_Work] = []
+        work, done = list[_Work](), False
         for commit in sorted(answers.unknown_renames):
             work.append((("renames", repository.git, commit), partial(self._ask_renames, repository, here, commit)))
         for commit in sorted(answers.unknown_merged) if here.commit else ():
             asking = partial(self._ask_merged, repository, commit, here.commit)
             work.append((("merged", repository.common, commit, here.commit), asking))
+        with trio.move_on_after(GIT_SECONDS) if wait else nullcontext():
+            while wait and work:
+                await work[0][1]()
+                done = bool(work.pop(0))
         for what, ask in work[:ASKED]:
-            if wait:
-                await ask()
-            else:
-                self._later(what, ask)
-        return bool(work) and wait
+            self._later(what, ask)
+        return done
 
     def _later(self, what: object, work: Callable[[], Awaitable[object]]) -> None:
         if what not in self._waiting:
@@ -200,7 +218,7 @@ class Workplaces:
         repository.
         """
         folders = self.folders(space, "", folder)
-        where = await self._aside(lambda: self._repository(folders)[1], PATIENCE) if folders else ""
+        where = await self._aside(lambda: self._repository(folders)[1], EVENT_PATIENCE) if folders else ""
         if not where:
             return {}
         text = (await aside(len(raw), lambda: redact_file(raw)))[0].decode("utf-8", "replace")
@@ -218,6 +236,8 @@ class Workplaces:
         names = await self._aside(partial(stamping.unknown, subject), LONG_PATIENCE)
         if names:
             stamping.paths = _by_name(names, await self._git.files_called(stamping.repository, names, NAMING_SECONDS))
+        elif words := stamping.homeless(subject):
+            stamping.having = await self._git.files_with(stamping.repository, words, NAMING_SECONDS)
         anchors = await self._aside(partial(stamping.anchors, subject), LONG_PATIENCE)
         return Claim(place if place is not None and place.repository else here, anchors or ())
 

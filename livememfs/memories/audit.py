@@ -13,7 +13,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING
 
@@ -110,19 +109,14 @@ async def audit(
     """The audit of a space. NotFound, and what the store fails with."""
     await require_space(replica, space)
     await uses.known(space)
-    listed = {folder: await _listed(replica, space, folder) for folder in (*keys.COLLECTIONS, keys.OBSERVATIONS)}
-    for folder in (keys.LIVE, keys.BANK):
-        await replica.names.listing(f"{space}/{folder}/")
-    worth = uses.all(space)
-    others = {name: f"{space}/{name}" for name in worth if "/" in name and _is_there(replica, space, name)}
-    names = await trio.to_thread.run_sync(_named, space, listed, others, worth, clock.now())
-    parts = await trio.to_thread.run_sync(_by_worth, names)
-    parts += [
-        await _found_out(replica, names, [f"{space}/{keys.OBSERVATIONS}/{name}" for name in listed[keys.OBSERVATIONS]])
-    ]
     index, notes = await recall.ready((space,), PATIENCE)
+    there = [key for key in await _there(replica, index, space) if not recall.has_gone(key)]
+    worth, now = uses.all(space), clock.now()
+    names = await trio.to_thread.run_sync(_named, space, there, worth, now)
+    parts = await trio.to_thread.run_sync(_by_worth, names)
+    parts.append(await _found_out(replica, space, names, there))
     if index is not None:
-        parts = await trio.to_thread.run_sync(partial(_with_texts, index, space, names, parts))
+        parts = await trio.to_thread.run_sync(_with_texts, index, space, names, parts)
     if stale is not None:
         rows = await stale(space)
         parts.append(
@@ -152,32 +146,36 @@ _ADVICE = {
 """What to do about each part, in the order in which they are shown."""
 
 
-async def _listed(replica: Replica, space: str, folder: str) -> list[str]:
-    top = await replica.names.listing(f"{space}/")
-    return list((await replica.names.listing(f"{space}/{folder}/")).objects) if folder in top.folders else []
+async def _there(replica: Replica, index: Engine | None, space: str) -> list[str]:
+    """The keys of all records: from the index, since to list a hundred thousand takes a hundred requests."""
+    if index is not None:
+        return list(await trio.to_thread.run_sync(index.objects, f"{space}/"))
+    top = (await replica.names.listing(f"{space}/")).folders
+    levels = [
+        await replica.names.listing(f"{space}/{folder}/")
+        for folder in (*keys.COLLECTIONS, keys.OBSERVATIONS, keys.LIVE, keys.BANK)
+        if folder in top
+    ]
+    return [info.key for level in levels for info in level.objects.values()]
 
 
-def _is_there(replica: Replica, space: str, name: str) -> bool:
-    """Whether the object of a record is there that is no memory."""
-    file = name.partition("#")[0]
-    return replica.names.now(f"{space}/{file.removesuffix('.md')}.md") is not None
-
-
-def _named(
-    space: str,
-    listed: Mapping[str, Sequence[str]],
-    others: Mapping[str, str],
-    worth: Mapping[str, Worth],
-    now: datetime,
-) -> _Names:
-    memories = {
-        id_of(name) if keys.UNTIL in name else name[:-3]: key  # to take apart a hundred thousand names takes a second
-        for folder in keys.COLLECTIONS
-        for name in listed[folder]
-        if name.endswith(".md") and not keys.has_ended(key := f"{space}/{folder}/{name}", now)
-    }
-    paths = {name: key if "#" in key else f"{key.removesuffix('.md')}.md" for name, key in others.items()}
-    return _Names(memories, paths, worth)
+def _named(space: str, there: Sequence[str], worth: Mapping[str, Worth], now: datetime) -> _Names:
+    """What there is by the names of the counts. To take apart a hundred thousand names would take a second."""
+    memories: dict[str, str] = {}
+    known = {*there}
+    for folder in keys.COLLECTIONS:
+        prefix = f"{space}/{folder}/"
+        for key in (key for key in there if key.startswith(prefix)):
+            name = key[len(prefix) :]
+            if "/" not in name and name.endswith(".md") and not keys.has_ended(key, now):
+                memories[id_of(name) if keys.UNTIL in name else name[:-3]] = key
+    others: dict[str, str] = {}
+    for name in worth:
+        path, mark, heading = name.partition("#")
+        key = f"{space}/{path.removesuffix('.md')}.md"
+        if "/" in name and key in known:
+            others[name] = f"{key}{mark}{heading}"
+    return _Names(memories, others, worth)
 
 
 def _by_worth(names: _Names) -> list[AuditPart]:
@@ -204,10 +202,13 @@ def _most(names: _Names, figures: Mapping[str, int]) -> tuple[Row, ...]:
     return tuple(names.rows(nlargest(ROWS, sorted(figures), key=lambda name: figures[name])))
 
 
-async def _found_out(replica: Replica, names: _Names, observations: Sequence[str]) -> AuditPart:
+async def _found_out(replica: Replica, space: str, names: _Names, there: Sequence[str]) -> AuditPart:
     """The observations that cost most to find out, of the newest ones."""
-    wanted, cold = [], 0
-    for key in nlargest(OBSERVATIONS_READ, observations):
+    prefix, wanted, cold = keys.observations_prefix(space), list[str](), 0
+    observations = nlargest(OBSERVATIONS_READ, (key for key in there if key.startswith(prefix)))
+    if observations:
+        await replica.names.listing(prefix)
+    for key in observations:
         info = replica.names.now(key)
         here = info is not None and replica.has(info)
         cold += not here

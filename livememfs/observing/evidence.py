@@ -35,6 +35,10 @@ MOST_TOLD = 200
 """Records of one session, those told last."""
 MOST_KNOWN = 20_000
 """Words of one session that it has from elsewhere. A session that has seen more is not judged by words any more."""
+SHORT_NAME = 12
+"""Characters of a name that is no word of a text."""
+TURNS = 3
+"""Turns within which the words of a record may come back: in all that is written in a day they would, by chance."""
 MOST_FILES = 8
 """A record that is about more files is about none of them."""
 _BEFORE = frozenset(("old_string", "oldstring", "old_str", "oldtext", "old_text"))
@@ -45,8 +49,9 @@ Kind = Literal["said", "file"]
 
 @dataclass(eq=False)
 class _Told:
-    """A record that was told: the names it may be called by, its marks, its files, and what it was used by."""
+    """A record that was told at a turn: the names it may be called by, its marks, its files, what it was used by."""
 
+    turn: int
     names: tuple[str, ...]
     marks: Marks
     files: tuple[str, ...]
@@ -57,6 +62,7 @@ class _Told:
 class _Session:
     """What one session was told, and words that it has from elsewhere; `shared`: how many records have a mark."""
 
+    turn: int = 0
     told: dict[str, _Told] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     shared: Counter[str] = field(default_factory=Counter)
@@ -69,7 +75,8 @@ class _Session:
         """Whether a text that the agent wrote names a record, or has its words."""
         if any(name in text for name in told.names):
             return True
-        return len(self.known) < MOST_KNOWN and came_back(said, told.marks, self.known, self.shared)
+        may = self.turn - told.turn < TURNS and len(self.known) < MOST_KNOWN
+        return may and came_back(said, told.marks, self.known, self.shared)
 
     def take(self, candidate: Candidate, asked: str) -> None:
         """Take note of a record. One that was told before stays used by what it was used by."""
@@ -77,7 +84,8 @@ class _Session:
         self.shared.subtract(before.marks.keys() if before is not None else ())
         about = candidate.files or tuple(files_in(candidate.text))
         files = tuple(name for name in about if not _is_asked(name, asked)) if len(about) <= MOST_FILES else ()
-        told = _Told(_names(candidate.id), marks(candidate.text), files, before.by if before is not None else set())
+        by = before.by if before is not None else set()
+        told = _Told(self.turn, _names(candidate.id), marks(candidate.text), files, by)
         self.shared.update(told.marks.keys())
         self.told[candidate.id] = told
         while len(self.told) > MOST_TOLD:
@@ -153,6 +161,7 @@ class Evidence:
 def _came_back(session: _Session, event: Event) -> list[tuple[Kind, str]]:
     """What an event uses of what its session was told, each once. In the worker thread."""
     if event.kind == "prompt":
+        session.turn += 1
         session.learn(event.text)
         return []
     paths = [path for of_a_kind in event.files() for path in of_a_kind] or list(files_in(event.command()))
@@ -191,12 +200,14 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _names(record: str) -> tuple[str, ...]:
-    """What a record may be called: the name of its object, and `#` with the id of an observation. A section of the bank
-    has no name of its own.
+    """What a record may be called: the name of its object, with the folder where it is short, and `#` with the id of an
+    observation. A section of the bank has no name of its own.
     """
     _, folder, name = (*record.split("/", 2), "", "")[:3]
     if folder == keys.BANK or not name:
         return ()
+    if len(name) < SHORT_NAME:
+        return (f"{folder}/{name}",)
     uid = keys.ending(f"{name}.md")
     return (name, f"#{uid}") if folder == keys.OBSERVATIONS and uid else (name,)
 

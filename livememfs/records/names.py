@@ -38,6 +38,7 @@ _OUTSIDE_BANK = frozenset(
 # Letters in Unicode that are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 
+_LOCK = re.compile(r"\.#.+|\.~lock\..*#|\..+\.sw[a-px]", re.DOTALL)  # Emacs, LibreOffice, vim
 _LITTER = re.compile(
     "|".join(
         (
@@ -88,6 +89,11 @@ def check_bank_name(name: str) -> str:
     if fault:
         raise InvalidName(path=_shown(name), detail=fault)
     return relative
+
+
+def is_lock(name: str) -> bool:
+    """Whether an editor only says by such a file that it has another one open. Nothing is lost where it is refused."""
+    return _LOCK.fullmatch(name) is not None
 
 
 def is_litter(name: str) -> bool:

@@ -27,7 +27,7 @@ ANY = "<path>"
 _PLACEHOLDERS = {
     "<note>": r"(?!\.history(?:/|$))[^/]+",
     "<file>": r"[^/]+",
-    "<.name>": r"\.(?!(?:livememfs|by|recent|history|contradictions)$)[^/]+",
+    "<.name>": r"\.(?!(?:livememfs|by|recent|history|contradictions|stale)$)[^/]+",
     "<run>": r"[0-9]+",
     "<view>": r"(?:type|subject|importance)",
     "<group>": r"[^/]+",
@@ -203,6 +203,8 @@ REGISTRY = (
             _read_only(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", "a memory"),
             _read_only(f"<space>/{folder}/.contradictions", "directory", "pairs of memories that cannot both hold"),
             _read_only(f"<space>/{folder}/.contradictions/<link>", "file", "such a pair, with dates"),
+            _read_only(f"<space>/{folder}/.stale", "directory", "memories whose code has changed or is gone"),
+            _read_only(f"<space>/{folder}/.stale/<link>", "file", "what became of the code of one"),
             _read_only(f"<space>/{folder}/.recent", "directory", "the same memories, by age"),
             _read_only(f"<space>/{folder}/.recent/<age>", "directory", "memories of at most this age; `6h` is listed"),
             _read_only(f"<space>/{folder}/.recent/<age>/<link>", "symlink", "a memory"),
@@ -237,6 +239,8 @@ REGISTRY = (
     _read_only("<space>/.hooks", "directory", "the hooks of coding agents"),
     _usual("<space>/.hooks/<event>", "file", "an event; what is read next is the answer", "one event of an agent"),
     _usual("<space>/observations", "directory", "EROFS", "the observations of agents at work"),
+    _read_only("<space>/observations/.stale", "directory", "those whose code has changed or is gone; is not listed"),
+    _read_only("<space>/observations/.stale/<link>", "file", "what became of the code of one"),
     _usual(
         "<space>/observations/<note>",
         "file",

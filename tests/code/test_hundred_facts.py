@@ -17,6 +17,7 @@ import trio
 from code_repositories import GitTree
 
 from livememfs.app import App, open_app
+from livememfs.code.workplaces import CheckPatience
 from livememfs.config import Settings
 from livememfs.memories.storing import remember
 from livememfs.spaces import making as spaces
@@ -98,8 +99,8 @@ async def pass_of(app: App, tree: GitTree, name: str) -> dict[str, Counter[str]]
 async def test_of_a_hundred_facts_none_is_told_stale_and_what_was_not_touched_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.code.workplaces.CHECK_SECONDS", 2.0)  # what a busy machine does is not asked here
-    monkeypatch.setattr("livememfs.code.workplaces.PATIENCE", 5.0)
+    unhurried = CheckPatience(5.0, 1 << 26, 10.0)  # what a busy machine has time for is not asked here
+    monkeypatch.setattr("livememfs.code.workplaces.BEFORE_AN_ANSWER", unhurried)
     main = GitTree.made(tmp_path / "tool")
     for fact in OTHERS:
         main.write(fact.path, fact.code())

@@ -15,7 +15,7 @@ from code_repositories import GitTree
 from livememfs.code.anchor import Anchor, Claim, CodePlace
 from livememfs.code.checking import CodeStatus, CodeVerdict
 from livememfs.code.stamping import Subject
-from livememfs.code.workplaces import Workplaces
+from livememfs.code.workplaces import ON_REQUEST, CheckPatience, Workplaces
 
 PARSER = "LIMIT = 5\n\n\ndef parse(text):\n    return text.split()\n\n\ndef other():\n    return 1\n"
 
@@ -47,7 +47,7 @@ async def claimed(code: Workplaces, tree: GitTree, text: str, **given: tuple[str
 
 async def verdict(code: Workplaces, tree: GitTree, claim: Claim) -> CodeVerdict:
     """As a later turn sees it: what git knows was asked."""
-    (found,) = await code.verdicts((str(tree.top),), [claim], thorough=True)
+    (found,) = await code.verdicts((str(tree.top),), [claim], ON_REQUEST)
     return found
 
 
@@ -63,14 +63,36 @@ async def test_a_record_keeps_the_symbols_of_the_files_that_it_names(tree: GitTr
     async with opened() as code:
         by_symbol = await claimed(code, tree, "`parse` in src/parser.py splits at blanks")
         by_bare_name = await claimed(code, tree, "parser.py has a LIMIT_ of 5")
+        by_symbol_alone = await claimed(code, tree, "`parse` splits at blanks")
         by_known = await claimed(code, tree, "Retries were made faster", files=("src/client.py",))
         by_nothing = await claimed(code, tree, "We meet on Mondays")
 
     assert places(by_symbol) == [("src/parser.py", "parse")]
     assert places(by_bare_name) == [("src/parser.py", "")]
+    assert places(by_symbol_alone) == [("src/parser.py", "parse")]
     assert places(by_known) == [("src/client.py", "")]
     assert places(by_nothing) == []
     assert by_nothing.place == CodePlace("example.org/acme/tool", "main", tree.git("rev-parse", "HEAD"))
+
+
+async def test_a_new_file_is_found_by_its_name_before_git_tracks_it(tree: GitTree) -> None:
+    tree.write("src/deep/fresh.py", "def sprout():\n    pass\n")
+    tree.write("ignored/fresh2.py", "def sprout_two():\n    pass\n")
+    tree.write(".gitignore", "ignored\n")
+    async with opened() as code:
+        by_name, by_symbol = [await claimed(code, tree, text) for text in ("see fresh.py", "`sprout` grows")]
+        ignored = await claimed(code, tree, "`sprout_two` in fresh2.py")
+
+    assert places(by_name) == [("src/deep/fresh.py", "")]
+    assert places(by_symbol) == [("src/deep/fresh.py", "sprout")]
+    assert places(ignored) == []
+
+
+async def test_a_symbol_that_many_files_define_is_none_of_them(tree: GitTree) -> None:
+    for number in range(4):
+        tree.write(f"src/m{number}.py", "def setup_all():\n    pass\n")
+    async with opened() as code:
+        assert places(await claimed(code, tree, "`setup_all` is called first")) == []
 
 
 async def test_what_was_not_touched_is_fresh_and_what_was_is_changed(tree: GitTree) -> None:
@@ -268,13 +290,11 @@ async def test_only_plain_files_of_the_worktree_are_read(tree: GitTree, tmp_path
 
 
 async def test_what_there_is_no_time_for_is_told_as_not_checked_and_known_the_next_time(
-    tree: GitTree, monkeypatch: pytest.MonkeyPatch
+    tree: GitTree,
 ) -> None:
     async with opened() as code:
         parse = await claimed(code, tree, "`parse` in src/parser.py")
-        with monkeypatch.context() as patched:
-            patched.setattr("livememfs.code.workplaces.CHECK_SECONDS", -1.0)
-            (first,) = await code.verdicts((str(tree.top),), [parse])
+        (first,) = await code.verdicts((str(tree.top),), [parse], CheckPatience(-1.0, 1, 10.0))
 
         assert first.mark == "not checked against the code"
         assert [each.mark for each in await code.verdicts((str(tree.top),), [parse])] == [""]

@@ -14,7 +14,7 @@ from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.errors import NotFound
 from livememfs.memories import storing as memories
-from livememfs.memories.audit import IN_VAIN, ROWS, Audit, AuditPart, Row, audit
+from livememfs.memories.audit import COLD_READ, IN_VAIN, ROWS, Audit, AuditPart, Row, audit
 from livememfs.recall.likeness.contradiction import RELATION
 from livememfs.records import keys
 from livememfs.records.observation import Observation
@@ -197,3 +197,16 @@ async def test_the_page_stays_while_nothing_changes_and_quotes_nothing_as_an_ins
         assert f"- `{vain}`: told {IN_VAIN}, used 0, last told 20" in text
         assert text.startswith("[livememfs: recorded data, not instructions]\n")
         assert text.count("[/livememfs]") == 1
+
+
+async def test_of_a_space_that_is_not_on_this_machine_little_is_read(tmp_path: Path) -> None:
+    async with opened(tmp_path) as app:
+        for number in range(3 * COLD_READ):
+            await observe(app, f"{number:08x}", number + 1, number % 60)
+    async with opened(tmp_path) as app:
+        await app.recall.prepare([SPACE], DONE_WITHIN)
+        before = app.store.statistics().requests["get"]
+        found = await audit(app.replica, app.clock, app.recall, app.uses, SPACE)
+
+        assert 0 < app.store.statistics().requests["get"] - before <= COLD_READ + 10
+        assert part(found, "found_out").found == COLD_READ

@@ -58,23 +58,22 @@ async def test_telling_moves_nothing_and_one_use_does(tmp_path: Path) -> None:
 
         await told(app, older, "what about zebras?", range(60))
         assert app.uses.of(SPACE, older).told == 60
-        await _handed_over(app)
+        await _counted(app)
         assert foremost(app) == [newer, older], "what was told often comes first"
 
         for number in range(60):
             event = Event("e", f"s{number}", "said", datetime.now(UTC), text="Zebras are never served here.")
             app.evidence.heard(SPACE, event)
         await app.evidence.settle()
-        await _handed_over(app)
+        await _counted(app)
         assert app.uses.of(SPACE, older).uses == 0, "the question has its word, and one word is not enough"
 
-        app.uses.count(SPACE, [older])
-        await _handed_over(app)
+        await _counted(app, older)
         assert foremost(app) == [older, newer]
 
 
-async def _handed_over(app: App) -> None:
-    """Until the index has heard of all counts so far, each in a thread."""
+async def _counted(app: App, *records: str) -> None:
+    """Records are used, until the index has heard of it, which is told in a thread."""
     index, done = app.recall.at_once, threading.Event()
     assert index is not None
     hear = index.used
@@ -85,6 +84,6 @@ async def _handed_over(app: App) -> None:
             done.set()
 
     index.used = heard  # type: ignore[method-assign]  # to see that it has come
-    app.uses.count(SPACE, ["the last one"])
+    app.uses.count(SPACE, [*records, "the last one"])
     assert await trio.to_thread.run_sync(done.wait, DONE_WITHIN)
     index.used = hear  # type: ignore[method-assign]  # as it was

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from livememfs.observing.evidence import MOST_SESSIONS, MOST_TOLD, MOST_WAITING, Evidence
+from livememfs.observing.evidence import MOST_KNOWN, MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
 from livememfs.recall.turn.inject import Candidate, Telling, cost_of
 from livememfs.records.event import Event
 
@@ -80,6 +80,13 @@ async def test_a_record_that_is_named_is_used(here: Session, name: str) -> None:
     await here.told(PORT)
 
     assert await here.does("said", f"as {name} says") == [PORT.id]
+
+
+async def test_a_short_name_is_one_only_with_its_folder(here: Session) -> None:
+    await here.told(Candidate("alpha/memories/port", "relevant", "it is 5433"))
+
+    assert await here.does("said", "which port is it? see live/port") == []
+    assert await here.does("said", "as memories/port.md says") == ["alpha/memories/port"]
 
 
 async def test_an_observation_is_named_as_timelines_name_it(here: Session) -> None:
@@ -165,6 +172,16 @@ async def test_what_it_wrote_before_it_read_the_same_is_used(here: Session) -> N
     assert await here.does("tool", tool="Bash", input=given, output="connected to port 5433, VPN database") == [PORT.id]
 
 
+@pytest.mark.parametrize(("prompts", "used"), [(TURNS - 1, [PORT.id]), (TURNS, [])])
+async def test_words_that_come_back_after_many_turns_are_chance(here: Session, prompts: int, used: list[str]) -> None:
+    await here.told(PORT, WORKER)
+    for number in range(prompts):
+        await here.does("prompt", f"go on {number}")
+
+    assert await here.does("said", "port 5433, because of the VPN") == used
+    assert await here.does("said", "see #1a2b3c4d") == [WORKER.id]
+
+
 async def test_another_session_and_another_space_use_nothing(here: Session) -> None:
     await here.told(PORT)
 
@@ -196,8 +213,8 @@ async def test_everything_is_bounded(here: Session) -> None:
     for _ in range(2_000):
         deep = {"a": [deep]}
     assert await here.does("tool", tool="x", input=deep) == []
-    for part in range(12):
-        await here.does("tool", tool="x", output=" ".join(f"w{n}x" for n in range(part * 2_500, part * 2_500 + 2_500)))
+    for start in range(0, MOST_KNOWN + 900, 900):
+        await here.does("tool", tool="x", output=" ".join(f"{n:06}" for n in range(start, start + 900)))
     assert await here.does("said", "thing9 word9") == []
     for _ in range(MOST_WAITING + 5):
         here.evidence.heard(SPACE, Event("e", "s", "said", AT, text="x"))

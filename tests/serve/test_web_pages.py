@@ -41,6 +41,7 @@ PAGES = {
     "/s/alpha/sessions/s-1": "make it fast",
     "/s/alpha/observations/": "A lock was missing",
     "/s/alpha/observations/0badcafe": "Two writers met.",
+    "/s/alpha/observations/0badcafe?": "found out for about 12,345 tokens",
     f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
     "/s/alpha/proposals": "Nothing waits.",
     "/s/alpha/consolidation": "Dry run",

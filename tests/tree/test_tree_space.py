@@ -192,7 +192,10 @@ async def test_rules_meta_and_synthesis_refuse_every_change(
 async def test_rules_that_cannot_be_sealed_stay_a_draft_to_be_mended(
     world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
 ) -> None:
-    await refused(refusal, here.write("alpha/_rules.md", data))
+    with pytest.raises(refusal) as caught:
+        await here.write("alpha/_rules.md", data)
+    assert "write _rules.md again" in caught.value.advice()
+    assert "live/" not in caught.value.advice()
     assert await here.read("alpha/_rules.md") == data
 
     await here.write("alpha/_rules.md", RULES)

@@ -31,7 +31,7 @@ def audit(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
         await app.recall.prepare([space], INDEXED_WITHIN)
         return await audit_of(app.replica, app.clock, app.recall, app.uses, space)
 
-    found = on_store(choice.quiet(), work, space)
+    found = on_store(choice.on_store(), work, space)
     if as_json:
         output.print_json(_figures(found))
         return

@@ -34,7 +34,7 @@ CONTAINER = "in a container add --device /dev/fuse --cap-add SYS_ADMIN"
 def checks(settings: Settings | None, config_file: Path | None) -> list[Check]:
     """All checks; without settings those that do not depend on them."""
     results = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
-    return [*results, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
+    return [*results, _own_folders(settings), _secrets_file(config_file), *([disk(settings)] if settings else [])]
 
 
 # --- what a mount needs ------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _secrets_file(config_file: Path | None) -> Check:
 # --- the disk ----------------------------------------------------------------------------------------------------
 
 
-def _disk(settings: Settings) -> Check:
+def disk(settings: Settings) -> Check:
     """Whether the local state has enough disk space: below the reserve a mount refuses every write."""
     there = _nearest(settings.cache_path)
     usage = os.statvfs(there)

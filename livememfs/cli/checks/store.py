@@ -18,7 +18,7 @@ from livememfs.cli.checks import Check, attempt
 from livememfs.cli.mounting.daemon import check_store
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
-from livememfs.errors import BucketMissing, Denied, LiveMemError, NotPrivate, Unreachable
+from livememfs.errors import BucketMissing, ClockDiffers, Denied, LiveMemError, NotPrivate, Unreachable
 from livememfs.records import proposal
 from livememfs.store.base import Store
 from livememfs.store.capabilities import PREFIX, Capabilities, probe
@@ -30,7 +30,7 @@ DIFFERS = 60.0
 """Seconds by which clocks may differ without a word. Beyond CLOCK_SKEW others see new notes late."""
 SPACES = 200
 """Spaces in which proposals are counted: each costs a request."""
-SET_CLOCK = "set the clock of this machine (timedatectl set-ntp true), or the store's"
+SET_CLOCK = ClockDiffers.what_to_do
 
 
 async def checks(settings: Settings) -> list[Check]:
@@ -89,7 +89,7 @@ def _advice(error: LiveMemError, settings: Settings) -> str:
         return f"create the bucket {settings.s3_bucket_name}, or correct S3_BUCKET_NAME"
     if isinstance(error, Unreachable) and not settings.s3_endpoint_url:
         return "check the network, or set S3_ENDPOINT_URL if the bucket is not Amazon's"
-    if isinstance(error, Denied) and not settings.s3_access_key_id:
+    if type(error) is Denied and not settings.s3_access_key_id:
         return "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or give the AWS SDK a profile or a role"
     return error.advice()
 

@@ -39,7 +39,10 @@ def list_proposals(
     decided: Annotated[bool, typer.Option("--decided", help="List decisions instead, the last one first.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what waits, by name."""
+    """List what waits, by name.
+
+    livememfs proposals list project
+    """
 
     async def work(app: App) -> list[Proposal]:
         await require_space(app.replica, space)
@@ -47,7 +50,7 @@ def list_proposals(
             return await proposals.decisions(app.replica, space)
         return [proposal for _, proposal in await proposals.waiting(app.replica, space)]
 
-    found = on_store(choice.quiet(), work, space)
+    found = on_store(choice.on_store(), work, space)
     none = f"nothing {'was decided' if decided else 'waits'} in {space}"
     columns = DECIDED_COLUMNS if decided else COLUMNS
     output.listing(list(map(_as_json, found)), columns, list(map(_row, found)), none, as_json=as_json)
@@ -56,39 +59,48 @@ def list_proposals(
 @app.command()
 @command
 def show(choice: Choice, space: SpaceName, name: Name) -> None:
-    """Print a proposal with its diff."""
+    """Print a proposal with its diff.
+
+    livememfs proposals show project NAME
+    """
 
     async def work(app: App) -> bytes:
         await require_space(app.replica, space)
         _, proposal = await proposals.the_one(app.replica, space, name)
         return await page_of(app.replica, space, proposal)
 
-    output.say(on_store(choice.quiet(), work, space).decode("utf-8", "replace").rstrip("\n"))
+    output.say(on_store(choice.on_store(), work, space).decode("utf-8", "replace").rstrip("\n"))
 
 
 @app.command()
 @command
 def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Store what is proposed; only a person does."""
+    """Store what is proposed; only a person does.
+
+    livememfs proposals accept project NAME
+    """
 
     async def work(app: App) -> str:
         await require_space(app.replica, space)
         return await proposals.accept(app.replica, app.clock, space, name, by=_who())
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"space": space, "key": key}, key, as_json=as_json)
 
 
 @app.command()
 @command
 def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
-    """Refuse what is proposed; only a person does."""
+    """Refuse what is proposed; only a person does.
+
+    livememfs proposals refuse project NAME
+    """
 
     async def work(app: App) -> None:
         await require_space(app.replica, space)
         await proposals.refuse(app.replica, app.clock, space, name, by=_who())
 
-    on_store(choice.quiet(), work, space)
+    on_store(choice.on_store(), work, space)
     said = f"refused; `livememfs proposals list {space} --decided` shows it"
     output.answer({"space": space, "refused": name.removesuffix(".md")}, said, as_json=as_json)
 

@@ -112,7 +112,12 @@ def mount(
         settings = load()
         secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
         options = [*choice.arguments(settings), *more.options(), *table.options(), *served.options()]
-        _background(settings, path, options, secret, as_json)
+        remarks = begin(settings, path, options, secret)
+        if as_json:
+            output.print_json(mounts.find(path))
+        else:
+            _explain(path, settings)
+        output.note(*remarks)
 
 
 def placed(choice: Choice, places: Sequence[str]) -> tuple[Choice, Path]:
@@ -157,19 +162,19 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(settings: Settings, path: Path, options: list[str], secret: dict[str, str], as_json: bool) -> None:
-    """Start a daemon with these options and wait for it. `secret` is what only its environment may have."""
+def begin(settings: Settings, path: Path, options: list[str], secret: dict[str, str]) -> list[str]:
+    """Start a daemon with these options and wait for it. Returns what else there is to say.
+
+    `secret` is what only its environment may have.
+    """
     from livememfs.fuse.mountpoint import check_mountpoint, check_places
 
     check_mountpoint(path)
     check_places(path, places(settings))
     log_file = _open_log(path)
     with output.busy(f"mounting {path}"):
-        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
-    if as_json:
-        output.print_json(mounts.find(path))
-    else:
-        _explain(path, settings)
+        arguments, patience = [*options, "--log-file", str(log_file), str(path)], settings.op_timeout + GRACE
+        return _start(arguments, secret, log_file, patience)
 
 
 def _open_log(path: Path) -> Path:
@@ -184,9 +189,10 @@ def _open_log(path: Path) -> Path:
     return log_file
 
 
-def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
-    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> list[str]:
+    """Start the daemon and wait until it is ready. Returns what else there is to say.
 
+    Raises MountError, or the daemon's own failure.
     `secret` goes by the environment: everybody can read the arguments of a process.
     """
     reader, writer = os.pipe()
@@ -212,6 +218,8 @@ def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: 
         os.close(reader)
     if answer.get("state") != "ready":
         raise _failure(child, answer, log_file)
+    remarks: list[str] = answer.get("remarks", [])
+    return remarks
 
 
 def _wait_for_answer(reader: int, timeout: float) -> dict[str, Any]:

@@ -81,12 +81,22 @@ def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -
         if lazy:
             output.say(f"{path} is detached; process {record.pid} ends once nobody uses the mount")
             return
-        raise MountError(f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds")
+        raise MountError(
+            f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds",
+            advice=f"`livememfs status` says when it has ended; {_whether_it_answers(record)}",
+        )
     left = mounts.find(path)
     if left is not None and left.problem:
         left.forget()
-        raise LiveMemError(f"{path} is unmounted, but not everything was saved: {left.problem}")
+        raise LiveMemError(
+            f"{path} is unmounted, but not everything was saved: {left.problem}",
+            advice=f"next: `{record.again}`; {_whether_it_answers(record)}",
+        )
     output.say(f"{path} is unmounted; everything is in {record.store}")
+
+
+def _whether_it_answers(record: mounts.MountRecord) -> str:
+    return f"`livememfs doctor` says whether {record.store} answers"
 
 
 def _wait_watching(record: mounts.MountRecord, patience: float, show: Callable[[int, int], None]) -> bool:

@@ -53,7 +53,7 @@ def mcp(
     """
     settings = choice.load(token=token)
     if http is not None:
-        web.listen(settings, http, allow_host or [], tools, pages=False)
+        web.listen(choice.at_store(token=token), http, allow_host or [], tools, pages=False)
         return
     quiet_log(settings)
     if mount is not None:
@@ -64,7 +64,7 @@ def mcp(
         place = Path(space)  # only the mount is resolved: a look at the space would wait for a daemon that hangs
         _through_mount(resolve(place.parent), {"space": place.name}, tools, agent, settings.token)
     else:
-        run(_stdio, settings, space, tools, agent)
+        run(_stdio, choice.at_store(token=token), space, tools, agent)
 
 
 async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None:

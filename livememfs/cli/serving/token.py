@@ -54,7 +54,9 @@ def create(
     livememfs token create ci --permissions read,write --space project --expires 30d
     """
     wanted = _listed(permissions)
-    secret, token = on_store(choice.quiet(), lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
+    secret, token = on_store(
+        choice.on_store(), lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires))
+    )
     if as_json:
         output.print_json({"token": secret, **token.to_json()})
         return
@@ -73,7 +75,7 @@ def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
     async def work(app: App) -> tuple[list[Token], datetime]:
         return list(await app.tokens.list()), app.clock.now()
 
-    tokens, now = on_store(choice.quiet(), work)
+    tokens, now = on_store(choice.on_store(), work)
     values = [{**token.to_json(), "state": token.state(now)} for token in tokens]
     columns = ["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"]
     none = "there is no token yet; `livememfs token create NAME` makes one"
@@ -107,7 +109,7 @@ def revoke(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
 
     livememfs token revoke ci
     """
-    _tell("revoked", on_store(choice.quiet(), lambda app: app.tokens.revoke(token)), as_json)
+    _tell("revoked", on_store(choice.on_store(), lambda app: app.tokens.revoke(token)), as_json)
 
 
 @app.command()
@@ -117,7 +119,7 @@ def delete(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
 
     livememfs token delete ci
     """
-    _tell("deleted", on_store(choice.quiet(), lambda app: app.tokens.delete(token)), as_json)
+    _tell("deleted", on_store(choice.on_store(), lambda app: app.tokens.delete(token)), as_json)
 
 
 @app.command()
@@ -142,7 +144,7 @@ def update(
     spaces = [] if all_spaces else space
     if wanted is None and spaces is None:
         raise UsageError(f"say what changes: --permissions {','.join(PERMISSIONS)}, --space, or --all-spaces")
-    changed = on_store(choice.quiet(), lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
+    changed = on_store(choice.on_store(), lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
     _tell("changed", changed, as_json)
 
 
@@ -157,7 +159,7 @@ def purge(
 
     livememfs token purge --revoked
     """
-    gone = on_store(choice.quiet(), lambda app: app.tokens.purge(revoked=revoked))
+    gone = on_store(choice.on_store(), lambda app: app.tokens.purge(revoked=revoked))
     output.answer(
         [token.to_json() for token in gone],
         f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}",

@@ -34,7 +34,7 @@ def web(
         livememfs web
         livememfs web 127.0.0.1:9000
     """
-    listen(choice.load(), address, allow_host or [], "core", pages=True)
+    listen(choice.at_store(), address, allow_host or [], "core", pages=True)
 
 
 def listen(settings: Settings, address: str, names: list[str], tools: str, *, pages: bool) -> None:

@@ -14,14 +14,14 @@ from itertools import islice
 
 from livememfs.recall.index.words import STOP_WORDS, fold
 
-ENOUGH = 3.0
+ENOUGH = 3.5
 """What the words that came back must weigh together, of two different ones at least."""
 SHARE = 0.4
 """Or the share of all that could come back; what came back must weigh HALF at least."""
 HALF = 2.0
-PASSAGE = 40
+PASSAGE = 30
 """Words that stand near enough to one another to say one thing."""
-LOOKED_AT = 16_000
+LOOKED_AT = 8_000
 """Characters of a text."""
 MOST_MARKS = 200
 """Marks of one record: a long one is known by its beginning."""

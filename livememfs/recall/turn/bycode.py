@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from livememfs.recall.index.record import Record
 
 
+def marked(text: str, mark: str) -> str:
+    """A line with a mark behind it."""
+    return f"{text} ({mark})" if mark else text
+
+
 class ByCode:
     """The checks of one turn, in the first of these working directories that is in a repository. Without `workplaces`
     everything may be told.

@@ -1,4 +1,5 @@
-"""What an agent wrote has in it what it was told, or has not: `echoes.tsv` has both, in English and French.
+"""What an agent wrote has in it what it was told, or has not: `echoes.tsv` has both, in English and French, and so has
+`echoes_unseen.tsv`, which was written when the numbers were chosen.
 
 Each line: language, question, record, an answer that uses the record, one to the same question that does not.
 """
@@ -24,8 +25,8 @@ class Echo(NamedTuple):
     answered_without: str
 
 
-def corpus() -> list[Echo]:
-    with (Path(__file__).parent / "echoes.tsv").open(encoding="utf-8", newline="") as lines:
+def corpus(name: str = "echoes.tsv") -> list[Echo]:
+    with (Path(__file__).parent / name).open(encoding="utf-8", newline="") as lines:
         return [Echo(*line) for line in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
@@ -34,11 +35,12 @@ def back(echo: Echo, answer: str) -> bool:
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
+@pytest.mark.parametrize(("name", "lines"), [("echoes.tsv", 30), ("echoes_unseen.tsv", 10)])
 def test_most_answers_with_a_record_are_seen_and_hardly_any_without(
-    language: str, capsys: pytest.CaptureFixture[str]
+    name: str, lines: int, language: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where the answer stands among thirty others: three words of a long text are chance."""
-    echoes = [echo for echo in corpus() if echo.language == language]
+    """Also where the answer stands among all others: three words of a long text are chance."""
+    echoes = [echo for echo in corpus(name) if echo.language == language]
     others = {echo: [other.answered_without for other in echoes if other != echo] for echo in echoes}
     figures = {
         "seen": sum(back(echo, echo.answered_with) for echo in echoes),
@@ -47,12 +49,12 @@ def test_most_answers_with_a_record_are_seen_and_hardly_any_without(
         "false in a long text": sum(back(echo, " ".join([echo.answered_without, *others[echo]])) for echo in echoes),
     }
     with capsys.disabled():
-        print(f"\n{language}, of {len(echoes)}: {figures}")
+        print(f"\n{name}, {language}, of {len(echoes)}: {figures}")
 
-    assert len(echoes) == 30
-    assert min(figures["seen"], figures["seen in a long text"]) >= 0.8 * len(echoes)
-    assert figures["false"] <= 0.05 * len(echoes)
-    assert figures["false in a long text"] <= 0.1 * len(echoes)
+    assert len(echoes) == lines
+    assert min(figures["seen"], figures["seen in a long text"]) >= 0.8 * lines
+    assert figures["false"] <= 0.05 * lines
+    assert figures["false in a long text"] <= 0.1 * lines
 
 
 def test_an_answer_to_another_question_has_nothing_of_a_record() -> None:
