@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from benchlib.servers import s3_server
-from machine import LONG
+from machine import LONG, sh
 
 ROOT = Path(__file__).resolve().parents[2]
 
+PYTHON = sys._base_executable  # type: ignore[attr-defined]  # the interpreter of which .venv was made
+INDEX = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
 PLAYER = ROOT / "scripts" / "docslib" / "play.py"
 
 
@@ -37,6 +40,25 @@ def test_a_document_typed_as_it_stands_prints_what_it_says(document: str, store:
         with s3_server(store, tmp_path) as server:
             done = played(*(f"--env={name}={value}" for name, value in server.environment().items()), ROOT / document)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not LONG, reason="it builds a whole installation")
+def test_on_a_machine_without_it_one_line_of_readme_installs_and_sets_it_up(tmp_path: Path) -> None:
+    """A clean checkout in a fresh home; then the documents are played with what that line installed."""
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("scripts/setup && "))
+    sh(f"mkdir checkout home && git -C {ROOT} archive HEAD | tar x -C checkout", cwd=tmp_path)
+    fresh = {"HOME": str(tmp_path / "home"), "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "PYTHON": PYTHON}
+    try:
+        said = sh(line, cwd=tmp_path / "checkout", env={**fresh, **INDEX}, timeout=280).stdout
+        assert (tmp_path / "home/memory/notes/live").is_dir(), said
+    finally:
+        sh(f"{tmp_path}/checkout/.venv/bin/livememfs umount {tmp_path}/home/memory", env=fresh, status=None)
+    installed = f"--path={tmp_path}/checkout/.venv/bin"
+    for document in ("README.md", "docs/tutorial.md"):
+        done = subprocess.run(
+            [sys.executable, PLAYER, installed, ROOT / document], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
