@@ -38,7 +38,7 @@ log = structlog.get_logger("livememfs.serve")
 
 DEFAULT_PORT = 8765
 MCP, METRICS, HEALTH = "/mcp", "/metrics", "/healthz"
-LOGIN, STATIC = "/login", "/static/"
+LOGIN, STATIC, SPACES = "/login", "/static/", "/s/"
 OPEN = (HEALTH, LOGIN, STATIC)
 """Paths without a token: they show nothing of the bucket."""
 
@@ -108,7 +108,7 @@ def application(
         hosts=hosts,
         open_paths=OPEN,
         always=HEALTH,
-        large=MCP,
+        large=(MCP, SPACES),
         sign_in=LOGIN if pages else "",
     )
 

@@ -84,7 +84,7 @@ class Door:
 
     def __init__(self, **settings: Any) -> None:
         self.registry, self.inside = Registry(), Inside()
-        self.guard = Guard(self.inside, self.registry, large="/mcp", **settings)  # type: ignore[arg-type]  # it only asks
+        self.guard = Guard(self.inside, self.registry, large=("/mcp",), **settings)  # type: ignore[arg-type]  # it only asks
 
     async def ask(
         self,
