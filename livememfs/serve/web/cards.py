@@ -20,7 +20,7 @@ from livememfs.records.note import Note
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import Summary
 from livememfs.records.trust import Trust, trust_of
-from livememfs.serve.web.markdown import excerpt
+from livememfs.serve.web.markdown import excerpt, plain
 from livememfs.serve.web.render import place
 from livememfs.tree.space.history import HistoryDirectory
 from livememfs.tree.space.root import HISTORY, Space
@@ -161,9 +161,8 @@ def _summary(item: FeedItem, stored: StoredObject) -> Card:
     summary = Summary.parse(stored.data, path=key)
     text = "\n\n".join(filter(None, (summary.completed, summary.learned, summary.next_steps)))
     html, cut = excerpt(text)
-    when = summary.created_at if summary.created_at > NEVER else _when(item)
-    title = summary.request or f"Session {summary.session}"
-    return Card(item, when, "summary", "", title, html, cut, (), "", stored.info.etag, place(key), text)
+    title = plain(summary.request) or f"Session {summary.session}"
+    return Card(item, _when(item), "summary", "", title, html, cut, (), "", stored.info.etag, place(key), text)
 
 
 def _conflict(item: FeedItem) -> Card:

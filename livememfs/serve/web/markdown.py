@@ -7,6 +7,7 @@ slow; any thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -42,6 +43,9 @@ _LANGUAGES = frozenset((
 MAX_HIGHLIGHTED = 8 << 10
 """Most characters of a block that are highlighted: the time that a lexer takes is not bounded by anybody else."""
 EXCERPT_LINES, EXCERPT = 8, 600
+_MARKS = re.compile(r"```\w*|\|(?:\s*:?-+:?\s*\|)+|(?<!\S)(?:#{1,6}|>|[-*+]|\|)(?=\s)|\|$")
+"""What begins a block: of code, a table, a heading, a quotation, an item of a list."""
+_AROUND = re.compile(r"\*\*|__|~~|(?<!`)`(?!`)")
 
 
 @lru_cache(maxsize=512)
@@ -70,6 +74,11 @@ def rendered(text: str) -> Markup:
         link_rel="noopener noreferrer",
     )
     return Markup(clean)
+
+
+def plain(text: str) -> str:
+    """A line of Markdown without its marks, where it is shown as a line of text."""
+    return " ".join(_MARKS.sub(" ", _AROUND.sub("", text)).split())
 
 
 def _plain(text: str) -> Markup:

@@ -21,7 +21,7 @@ from livememfs.serve.web.acts import Done, Warnings, author, text_fields
 from livememfs.serve.web.address import name_in
 from livememfs.serve.web.cards import Card, FeedItem, card_of
 from livememfs.serve.web.feed import Wanted, answer
-from livememfs.serve.web.markdown import excerpt, rendered
+from livememfs.serve.web.markdown import excerpt, plain, rendered
 from livememfs.serve.web.notes import MEANWHILE
 from livememfs.serve.web.render import part, stamp
 from livememfs.text import frontmatter
@@ -321,7 +321,7 @@ async def _first_line(collection: Collection, name: str) -> str:
         memory = Memory.parse(data, path=name, collection=collection.name, name=name)
     except (errors.ObjectMissing, errors.NotText):
         return name
-    return " ".join(memory.content.split())[:120] or name
+    return plain(memory.content)[:120] or name
 
 
 async def _former(site: Site, space: str, collection: str, memory_id: str) -> Sequence[FormerVersion]:

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from livememfs.concurrency import in_thread
 from livememfs.records import keys
+from livememfs.serve.web.markdown import plain
 from livememfs.serve.web.static import address
 from livememfs.text.times import parse_iso
 
@@ -140,6 +141,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(part=part, path=path, when=when, clock=clock, stamp=stamp, size=size, place=place)
+    made.filters.update(part=part, path=path, when=when, clock=clock, plain=plain, stamp=stamp, size=size, place=place)
     made.globals.update(count=count, address=address)
     return made

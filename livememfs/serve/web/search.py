@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.memories.parameters import QUESTION
 from livememfs.recall.index.words import content_words
+from livememfs.serve.web.markdown import plain
 from livememfs.serve.web.overview import rows_of
 from livememfs.serve.web.render import place
 from livememfs.serve.web.who import access_of
@@ -138,8 +139,8 @@ def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
     record = hit.record
     about = tuple(filter(None, (record.space, record.type or record.kind, record.trust.mark, record.agent)))
     reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=itemgetter(1)))
-    title = " ".join(record.title.split()) or record.ref
-    marked = tuple(_marked(text, list(content_words(query.text))))
+    title = plain(record.title) or record.ref
+    marked = tuple(_marked(plain(text), list(content_words(query.text))))
     return Shown(rank, title, about, record.created, hit.score, place(record.key), marked, reasons)
 
 
