@@ -77,8 +77,8 @@ class _Refused(Exception):
 class Guard:
     """Guards `app`. `hosts` are the names of this server; `open_paths` need no token, a final `/` means all below.
 
-    `always` is the path that answers without limits of number, `large` are the paths for large requests, in the same
-    form. Browsers without a token are redirected to `sign_in`; empty: they are not.
+    `always` is the path that answers without limits of number, `large` a pattern of the paths for large requests.
+    Browsers without a token are redirected to `sign_in`; empty: they are not.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Guard:
         hosts: Iterable[str] = LOOPBACK,
         open_paths: Sequence[str] = (),
         always: str = "",
-        large: Sequence[str] = (),
+        large: str = "",
         sign_in: str = "",
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._open = tuple(open_paths)
-        self._always, self._large, self._sign_in = always, tuple(large), sign_in
+        self._always, self._large, self._sign_in = always, re.compile(large, re.DOTALL), sign_in
         self._served = self._unknown = self._foreign = self._too_much = 0
         self._under_way: Counter[tuple[bool, str]] = Counter()
 
@@ -208,14 +208,13 @@ class Guard:
         return still
 
     def _is_open(self, path: str) -> bool:
-        return any(_is_below(path, top) for top in self._open)
+        return any(path.startswith(top) if top.endswith("/") and top != "/" else path == top for top in self._open)
 
     # --- the size ---------------------------------------------------------------------------------------------
 
     async def _whole(self, scope: Scope, headers: Headers, receive: Receive, *, known: bool) -> bytes:
         """The body, within the limits of size and time."""
-        large = known and any(_is_below(scope["path"], top) for top in self._large)
-        most = LARGEST_BODY if large else SMALL_BODY
+        most = LARGEST_BODY if known and self._large.fullmatch(scope["path"]) else SMALL_BODY
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > most:
             raise self._too_large(most)
@@ -259,11 +258,6 @@ def _check_form(scope: Scope, headers: Headers) -> None:
         raise _Refused(400, "this server speaks HTTP/1.1")
     if "transfer-encoding" in headers and "content-length" in headers:
         raise _Refused(400, "a request must have only one length")
-
-
-def _is_below(path: str, top: str) -> bool:
-    """Whether a path is `top` or, if that ends with `/`, below it; nothing is below the first page."""
-    return path.startswith(top) if top.endswith("/") and top != "/" else path == top
 
 
 def local_path(path: str) -> str:

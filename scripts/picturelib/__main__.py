@@ -21,13 +21,13 @@ from livememfs.config import Settings
 from picturelib.project import SHOP, fill
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-QUALITY = 82
+QUALITY = 72
 SIZES = {"wide": (1280, 800), "narrow": (360, 740)}
 PAGES = {
     "spaces": "/",
     "all": "/feed",
     "feed": f"/s/{SHOP}/",
-    "notes": f"/s/{SHOP}/notes/",
+    "notes": f"/s/{SHOP}/notes/?write=",
     "memories": f"/s/{SHOP}/memories/",
     "forgotten": f"/s/{SHOP}/memories/?forgotten=",
     "memory": "a.open in main of /s/shop/memories/",
@@ -35,7 +35,7 @@ PAGES = {
     "note": "a.open in main of /s/shop/notes/",
     "note-edit": "?edit",
     "bank": f"/s/{SHOP}/bank/",
-    "bank-file": "a.open in main of /s/shop/bank/",
+    "bank-file": f"/s/{SHOP}/bank/systemPatterns.md",
     "bank-why": "?view=why",
     "bank-edit": "?view=edit",
     "observations": f"/s/{SHOP}/observations/",

@@ -121,7 +121,8 @@ async def _session(app: App, now: datetime) -> None:
     begun, slug = now - timedelta(hours=3.3), keys.session_slug("5f0c1d7e-load")
     session = Session(
         "5f0c1d7e-load", SHOP, begun, now - timedelta(hours=2.7), agent="claude", project="shop", prompts=2,
-        observed=14, skipped=5, observations=tuple(one.name for one in observed), model="gpt-5-mini", meter=Meter(4, 18_240, 2_310),
+        observed=14, skipped=5, observations=tuple(one.name for one in observed), model="gpt-5-mini",
+        meter=Meter(4, 18_240, 2_310),
     )  # fmt: skip
     await app.replica.put(keys.session_key(SHOP, slug), session.render())
     lines = [{"at": iso(begun + timedelta(minutes=9 * n)), "id": str(n), "prompt": p} for n, p in enumerate(prompts)]

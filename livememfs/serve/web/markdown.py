@@ -43,7 +43,7 @@ _LANGUAGES = frozenset((
 MAX_HIGHLIGHTED = 8 << 10
 """Most characters of a block that are highlighted: the time that a lexer takes is not bounded by anybody else."""
 EXCERPT_LINES, EXCERPT = 8, 600
-_MARKS = re.compile(r"```\w*|\|(?:\s*:?-+:?\s*\|)+|(?<!\S)(?:#{1,6}|>|[-*+]|\|)(?=\s)|\|$")
+_MARKS = re.compile(r"```\w*|\|(?:\s*:?-+:?\s*\|)+|(?<!\S)(?:#{1,6}|\|)(?!\S)|^\s*(?:>|[-*+]\s)", re.MULTILINE)
 """What begins a block: of code, a table, a heading, a quotation, an item of a list."""
 _AROUND = re.compile(r"\*\*|__|~~|(?<!`)`(?!`)")
 

@@ -21,6 +21,7 @@ from livememfs.serve.web.cards import Card, FeedItem, card_of
 from livememfs.serve.web.feed import Wanted, answer
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.render import part
+from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,8 @@ async def notes(site: Site, request: Request) -> Response:
     """The notes of a space."""
     space = (await site.space(request)).space
     total = len(await site.order.names(space, keys.LIVE))
-    more = {"space": space, "total": total, "categories": CATEGORIES}
+    writing = "write" in request.query_params and access_of(request).may("write")
+    more = {"space": space, "total": total, "categories": CATEGORIES, "writing": writing}
     return await answer(site, request, "notes.html", Wanted.of(request, "notes"), [space], **more)
 
 

@@ -12,8 +12,10 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 KEPT_LEVELS = 64
 SUMMARIES_SECONDS = 30.0
 """So long the summaries of a space are taken for known, where no change of one was heard of."""
-Names = list[tuple[str, str]]
-"""Pairs of a position and a name, ascending."""
 SOURCES: dict[str, tuple[str, str]] = {
     "notes": (keys.LIVE, "note"),
     "memories": (keys.MEMORIES, "memory"),
@@ -45,6 +45,19 @@ SOURCES: dict[str, tuple[str, str]] = {
 """The folders of a space whose objects are shown in a list, each with what one of them is."""
 OTHERS = ("summaries", "runs", "conflicts")
 CHOICES = (*SOURCES, *OTHERS)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The things in one folder: `dated` have their time in their name, which is their position, ascending; `others` are
+    pairs of a position and a name, ascending.
+    """
+
+    dated: list[str]
+    others: list[tuple[str, str]]
+
+    def __len__(self) -> int:
+        return len(self.dated) + len(self.others)
 
 
 def stamped(moment: datetime) -> str:
@@ -71,7 +84,7 @@ class SpaceOrder:
         level = await self._site.context.replica.names.listing(prefix)
         known = self._sorted.get(prefix)
         if known is None or known[0] != level.serial:
-            serial, objects = level.serial, list(level.objects.items())
+            serial, objects = level.serial, dict(level.objects)
             known = (serial, await aside(len(objects) * A_NAME, partial(_sorted, objects)))
             self._sorted[prefix] = known
             while len(self._sorted) > KEPT_LEVELS:
@@ -146,22 +159,33 @@ def _summaries(space: str, infos: list[ObjectInfo]) -> Iterator[FeedItem]:
             yield FeedItem(f"{stamped(at)}_summary_{key.split('/')[1]}", space, "summary", key)
 
 
-def _sorted(objects: list[tuple[str, ObjectInfo]]) -> Names:
+def _sorted(objects: dict[str, ObjectInfo]) -> Names:
     """Files of Markdown. One whose name has no time stands where it was last changed."""
-    names = []
-    for name, info in objects:
-        if name.endswith(".md") and name[0] != ".":
-            named = name[8:9] == "T" and name[:8].isdigit()
-            at = name if named else f"{stamped(datetime.fromtimestamp(info.modified_ns // 1_000_000_000, UTC))}_{name}"
-            names.append((at, name))
-    names.sort()
-    return names
+    # The names of notes come first and alone: there may be 100,000, in an order that is almost the right one.
+    dated = [name for name in objects if name[8:9] == "T" and name < ":" and name.endswith(".md")]
+    dated.sort()
+    others = []
+    if len(dated) < len(objects):
+        known = frozenset(dated)
+        for name, info in objects.items():
+            if name not in known and name.endswith(".md") and name[0] != ".":
+                at = datetime.fromtimestamp(info.modified_ns // 1_000_000_000, UTC)
+                others.append((f"{stamped(at)}_{name}", name))
+    return Names(dated, sorted(others))
 
 
-def _newest(names: Names, before: str, most: int, fits: Callable[[str], bool]) -> Names:
-    found: Names = []
-    for index in range((bisect_left(names, (before,)) if before else len(names)) - 1, -1, -1):
-        if fits(names[index][1]):
+def _newest(names: Names, before: str, most: int, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
+    dated = _last(names.dated, bisect_left(names.dated, before) if before else len(names.dated), most, fits)
+    end = bisect_left(names.others, (before,)) if before else len(names.others)
+    others = [pair for pair in names.others[:end] if fits(pair[1])]
+    return nlargest(most, [*((name, name) for name in dated), *others])
+
+
+def _last(names: list[str], end: int, most: int, fits: Callable[[str], bool]) -> list[str]:
+    """The last names before an index that fit, at most so many."""
+    found: list[str] = []
+    for index in range(end - 1, -1, -1):
+        if fits(names[index]):
             found.append(names[index])
             if len(found) == most:
                 break

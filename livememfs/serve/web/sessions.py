@@ -93,12 +93,12 @@ async def observations(site: Site, request: Request) -> Response:
     """The timeline of a space, newest first; older with `?before=`."""
     space, replica = (await site.space(request)).space, site.context.replica
     place, before = site.events.place(site.events.last), request.query_params.get("before", "")
-    names = [name for _, name in await site.order.names(space, keys.OBSERVATIONS)]
+    total = len(await site.order.names(space, keys.OBSERVATIONS))
     found = await site.order.newest(space, keys.OBSERVATIONS, before, SHOWN_OBSERVATIONS + 1)
     shown = [item.key.rpartition("/")[2] for item in found[:SHOWN_OBSERVATIONS]]
     older = shown[-1] if len(found) > SHOWN_OBSERVATIONS else ""
     days = _days(await _observations(replica, space, shown))
-    listed = {"days": days, "icons": ICONS, "total": len(names), "older": older}
+    listed = {"days": days, "icons": ICONS, "total": total, "older": older}
     return await site.page(request, "observations.html", space=space, after=place, **listed)
 
 
@@ -106,8 +106,8 @@ async def observation(site: Site, request: Request) -> Response:
     """One observation, and those before and after it."""
     space, given, replica = (await site.space(request)).space, name_in(request, NAME_AFTER), site.context.replica
     uid = given.removesuffix(".md")
-    names = [name for _, name in await site.order.names(space, keys.OBSERVATIONS)]
-    names = await in_thread(lambda: [name for name in names if keys.MemoryName.parse(name) is not None])
+    dated = (await site.order.names(space, keys.OBSERVATIONS)).dated
+    names = await in_thread(lambda: [name for name in dated if keys.MemoryName.parse(name) is not None])
     missing = errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{given}")
     at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name[:-3])), None)
     if at is None:

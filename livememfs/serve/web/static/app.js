@@ -292,7 +292,6 @@
     write.open = true;
     write.querySelector("textarea").focus();
   }
-  if (write && location.hash === "#write") openWrite();
 
   let changed = false;
   addEventListener("input", (event) => { if (event.target.matches("textarea")) changed = true; });
