@@ -181,7 +181,7 @@ def test_every_page_is_for_everybody_in_both_schemes_and_widths(
             visitor.go(f"/s/project/note/{note}{path}" if path in ("", "?edit") else path)
             expect(visitor.page.locator(".door")).to_have_count(1 if name == "error" else 0)  # pages of errors have it
             visitor.expect_well()
-            if width == WIDE:
+            if width == WIDE or ALL:
                 visitor.expect_accessible()
             assert visitor.page.evaluate("window.seen.shift") < 0.02, f"{name} moves while it loads"
             visitor.picture(f"{name}-{width}-{scheme}")

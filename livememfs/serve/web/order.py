@@ -48,7 +48,7 @@ CHOICES = (*SOURCES, *OTHERS)
 
 
 @dataclass(frozen=True)
-class Names:
+class FolderNames:
     """The things in one folder: `dated` have their time in their name, which is their position, ascending; `others` are
     pairs of a position and a name, ascending.
     """
@@ -70,7 +70,7 @@ class SpaceOrder:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._sorted: OrderedDict[str, tuple[object, Names]] = OrderedDict()
+        self._sorted: OrderedDict[str, tuple[object, FolderNames]] = OrderedDict()
         self._summaries: dict[str, tuple[float, list[FeedItem]]] = {}
 
     def heard(self, kind: str, space: str) -> None:
@@ -78,7 +78,7 @@ class SpaceOrder:
         if kind == "summary":
             self._summaries.pop(space, None)
 
-    async def names(self, space: str, folder: str) -> Names:
+    async def names(self, space: str, folder: str) -> FolderNames:
         """The things in a folder of a space, the oldest first; a live list, which must not be changed."""
         prefix = f"{space}/{folder}/"
         level = await self._site.context.replica.names.listing(prefix)
@@ -159,7 +159,7 @@ def _summaries(space: str, infos: list[ObjectInfo]) -> Iterator[FeedItem]:
             yield FeedItem(f"{stamped(at)}_summary_{key.split('/')[1]}", space, "summary", key)
 
 
-def _sorted(objects: dict[str, ObjectInfo]) -> Names:
+def _sorted(objects: dict[str, ObjectInfo]) -> FolderNames:
     """Files of Markdown. One whose name has no time stands where it was last changed."""
     # The names of notes come first and alone: there may be 100,000, in an order that is almost the right one.
     dated = [name for name in objects if name[8:9] == "T" and name < ":" and name.endswith(".md")]
@@ -171,10 +171,10 @@ def _sorted(objects: dict[str, ObjectInfo]) -> Names:
             if name not in known and name.endswith(".md") and name[0] != ".":
                 at = datetime.fromtimestamp(info.modified_ns // 1_000_000_000, UTC)
                 others.append((f"{stamped(at)}_{name}", name))
-    return Names(dated, sorted(others))
+    return FolderNames(dated, sorted(others))
 
 
-def _newest(names: Names, before: str, most: int, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
+def _newest(names: FolderNames, before: str, most: int, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
     dated = _last(names.dated, bisect_left(names.dated, before) if before else len(names.dated), most, fits)
     end = bisect_left(names.others, (before,)) if before else len(names.others)
     others = [pair for pair in names.others[:end] if fits(pair[1])]
