@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from livememfs.app import App
 from livememfs.app.visitor import Visitor
-from livememfs.config import Settings, secret_settings
+from livememfs.config import Settings, secret_settings, setting_names
 from livememfs.serve import local
 from livememfs.serve.http import HttpServer, ListenAddress, application, names_of, session_manager
 from livememfs.serve.mcp import McpServer
@@ -62,12 +62,12 @@ def http_server(
 
 def _shown(settings: Settings) -> list[tuple[str, str, str]]:
     """Each setting with its value and its meaning; of a secret only whether it is set."""
-    secret = secret_settings()
-    shown = []
-    for name, field in type(settings).model_fields.items():
+    secret, shown = secret_settings(), []
+    for name, variable in setting_names().items():
         value = getattr(settings, name)
         text = ("(set)" if value else "") if name in secret else without_login(str(value))
-        shown.append((name, text, field.description or ""))
+        meaning = (type(settings).model_fields[name].description or "").partition("; see [")[0]
+        shown.append((variable, text, meaning))
     return shown
 
 

@@ -167,6 +167,12 @@ async def test_an_undo_does_not_replace_what_came_after(app: App, browser: Brows
 
     await undo(browser, where, 409)
     assert (await note(app)).body.strip() == "second"
+    where = await act(browser, "/s/alpha/notes/", text="a third one")
+    await app.replica.uploaded()
+    [written] = set((await app.replica.names.listing(f"{ALPHA}/live/")).objects) - {NOTE, ".keep"}
+    await act(browser, f"/s/alpha/note/{written}", action="save", saw="", text="theirs")
+    await undo(browser, where, 409)
+    assert (await note(app, keys.live_key(ALPHA, written))).body.strip() == "theirs"
 
 
 async def test_an_empty_note_is_refused(app: App, browser: Browser) -> None:

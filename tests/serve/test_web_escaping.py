@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -10,16 +11,23 @@ from hypothesis import strategies as st
 from pygments.token import STANDARD_TYPES
 from web_site import MOMENT, Page
 
+from livememfs.memories.storing import Old
 from livememfs.records.access import EVERYTHING
+from livememfs.records.ledger import Entry, NoteEntry, Unsourced
+from livememfs.records.memory import Memory
+from livememfs.records.note import Note
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import Session
+from livememfs.records.trust import Trust
 from livememfs.serve.web.cards import Card, FeedItem
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.feed import Wanted
 from livememfs.serve.web.markdown import EXCERPT_LINES, MAX_HIGHLIGHTED, MAX_RENDERED, MAX_SHOWN, excerpt, rendered
+from livememfs.serve.web.memories import FormerVersion, Link
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Facet, Shown, _facets, _marked
 from livememfs.serve.web.sessions import Day
+from livememfs.text.outgoing import Outgoing
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -107,6 +115,42 @@ def test_notes_names_and_tags_are_text_wherever_they_stand(text: str, name: str)
     for template in ("_card.html", "note.html", "noteedit.html", "feed.html"):
         parsed = shown(template, **values)
         assert parsed.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
+    made = Memory(
+        "memories", "fact", text, 0.5, MOMENT, MOMENT, category=text, subjects=(text,), source=text,
+        links=(("updates", name),), extra={"agent": text},
+    )  # fmt: skip
+    item = FeedItem(name, text, "memory", f"memories/{name}")
+    more = {"memory": made, "trust": Trust.WEB}
+    card = Card(item, MOMENT, text, text, "", rendered(text), True, (name,), text, text, place("s/x"), text, more)
+    old = Old(name, name, MOMENT, made)
+    taken = NoteEntry(name, text, text, text, text, text, (name,), text, 1)
+    run = Entry(
+        number=1, space=text, by=text, removes=(taken,), warnings=(text,), held=(text,), kind="edit",
+        outgoing=(Outgoing(name, text, "dropped", reason=text),), unsourced=(Unsourced(name, 1, text, (text,)),),
+        committed_at=MOMENT, metrics={"model": text},
+    )  # fmt: skip
+    given = dict.fromkeys(("text", "type", "category", "importance", "subjects", "until", "links"), text)
+    links = [Link(text, place("s/x"), text), Link(text, "", text, incoming=True)]
+    values: dict[str, Any] = {
+        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "last_use": MOMENT,
+        "former": [FormerVersion(MOMENT, made, rendered(text))], "weight": 0.5, "id": name, "after": text,
+        "given": given, "types": (text,), "categories": (text,), "collection": "memories", "problem": text,
+        "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
+        "wanted": Wanted(tag=text), "choices": (text,), "run": run, "later": [2], "figures": {}, "cut": False,
+        "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
+        "text": text, "settings": [(text, text, text)],
+        "note": Note(MOMENT, text, text, (text,), "", text),
+    }  # fmt: skip
+    for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
+        assert shown(template, **values).dangers() == [], template
+    for forgotten in (None, [(old, rendered(text))]):
+        assert shown("memories.html", **values, forgotten=forgotten).dangers() == []
+    for edit in (True, False):
+        assert shown("about.html", **values, edit=edit).dangers() == []
 
 
 @given(text=texts, name=names)

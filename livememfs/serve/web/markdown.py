@@ -48,12 +48,17 @@ _MARKS = re.compile(r"```\w*|\|(?:\s*:?-+:?\s*\|)+|(?<!\S)(?:#{1,6}|\|)(?!\S)|^\
 _AROUND = re.compile(r"\*\*|__|~~|(?<!`)`(?!`)")
 
 
-@lru_cache(maxsize=512)
 def excerpt(text: str) -> tuple[Markup, bool]:
-    """The HTML of the beginning of a text, and whether there is more. A page of many has the same ones again."""
+    """The HTML of the beginning of a text, and whether there is more."""
     text = text.strip("\n")
     beginning = "\n".join(text.split("\n", EXCERPT_LINES)[:EXCERPT_LINES])[:EXCERPT]
-    return rendered(beginning), len(beginning) < len(text)
+    return _beginning(beginning), len(beginning) < len(text)
+
+
+@lru_cache(maxsize=1024)
+def _beginning(text: str) -> Markup:
+    """A list has the same ones again, each time that somebody looks at it."""
+    return rendered(text)
 
 
 def rendered(text: str) -> Markup:

@@ -98,8 +98,10 @@ async def add(site: Site, request: Request) -> Response:
         context.replica, context.clock, space, collection, text, agent=author(site, request), on_private=warnings.hear
     )
 
+    written = (await context.replica.names.stat(key)).etag
+
     async def back() -> str:
-        await remove(context.replica, key, saw="")
+        await remove(context.replica, key, saw=written)
         return f"/s/{part(space)}/memories/?in={collection}"
 
     done = Done(space, "Remembered.", tuple(warnings), back)

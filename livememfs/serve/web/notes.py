@@ -56,8 +56,10 @@ async def write(site: Site, request: Request) -> Response:
         category=_category(given), tags=_tags(given), on_private=warnings.hear,
     )  # fmt: skip
 
+    written = (await context.replica.names.stat(key)).etag
+
     async def back() -> str:
-        await remove(context.replica, key, saw="")
+        await remove(context.replica, key, saw=written)
         return f"/s/{part(space)}/notes/"
 
     where = "" if given.get("from") == "feed" else "notes/"
