@@ -42,6 +42,7 @@ ONLY_IN = {
     "markdown_it": ("livememfs/text/headings.py", "livememfs/serve/web/markdown.py"),
     "nh3": ("livememfs/serve/web/markdown.py",),
     "jinja2": ("livememfs/serve/web/render.py",),
+    "pygments": ("livememfs/serve/web/markdown.py",),
 }
 
 READS_JSON = {
@@ -55,7 +56,8 @@ READS_JSON = {
     # what somebody asks, and what a model or a daemon answers
     "livememfs/agents/contract.py", "livememfs/tree/space/sessions.py",
     "livememfs/tree/exchange.py", "livememfs/runs/options.py", "livememfs/observing/reply.py",
-    "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mounting/mount.py",
+    "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/serve/web/order.py",
+    "livememfs/serve/web/events.py", "livememfs/cli/mounting/mount.py",
     "livememfs/cli/runs.py", "livememfs/cli/selftest.py", "livememfs/cli/mounting/status.py",
     "livememfs/testing/llm.py",
     "livememfs/llm/reply.py", "livememfs/llm/command.py", "livememfs/records/turn.py", "livememfs/records/schedule.py",

@@ -13,10 +13,12 @@ from starlette.routing import BaseRoute
 
 from livememfs.app import App
 from livememfs.app.visitor import Visitor
+from livememfs.config import Settings, secret_settings, setting_names
 from livememfs.serve import local
 from livememfs.serve.http import HttpServer, ListenAddress, application, names_of, session_manager
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import Still
+from livememfs.shown import without_login
 
 
 def mcp_server(
@@ -48,7 +50,7 @@ def http_server(
     if pages:
         from livememfs.serve import web  # an MCP server has no use for templates
 
-        site = web.Site(app.tree, app.tokens, app.settings.op_timeout)
+        site = web.Site(app.tree, app.tokens, app.settings.op_timeout, settings=_shown(app.settings))
         shown, closing = web.routes_of(site), [site.close]
         app.served["web"] = site.statistics
     names = names_of(address, allow_hosts)
@@ -56,6 +58,17 @@ def http_server(
     app.served["http"] = lambda: asdict(guard.statistics())
     app.served["mcp"] = lambda: asdict(mcp.statistics())
     return HttpServer(guard, address, mcp, manager, *closing)
+
+
+def _shown(settings: Settings) -> list[tuple[str, str, str]]:
+    """Each setting with its value and its meaning; of a secret only whether it is set."""
+    secret, shown = secret_settings(), []
+    for name, variable in setting_names().items():
+        value = getattr(settings, name)
+        text = ("(set)" if value else "") if name in secret else without_login(str(value))
+        meaning = (type(settings).model_fields[name].description or "").partition("; see [")[0]
+        shown.append((variable, text, meaning))
+    return shown
 
 
 async def over_stream(

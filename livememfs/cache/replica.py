@@ -310,10 +310,10 @@ class Replica:
         self._counts["writes"] += 1
         return self._accepted(self.journal.meta(info, meta))
 
-    def remove(self, key: str, *, base: ObjectInfo | None) -> None:
-        """Accept the removal of a version; None: of whatever is there. NoSpace."""
+    def remove(self, key: str, *, base: ObjectInfo | None, by_caller: bool = True) -> None:
+        """Accept the removal of a version; None: of whatever is there. `by_caller` as in `save`. NoSpace."""
         self._counts["deletes"] += 1
-        self._removed(key, self.journal.delete(key, base=base))
+        self._removed(key, self.journal.delete(key, base=base), by_caller=by_caller)
 
     def move(self, info: ObjectInfo, target: str, *, replaces: ObjectInfo | None) -> ObjectInfo:
         """Accept another key for a version. At each instant the bucket has it under one of the two names. NoSpace."""

@@ -34,7 +34,7 @@ from livememfs.records.sealing import BY_AGENT, Form, MemoryForm, says_nothing
 from livememfs.records.trust import Trust, check_raise, kept_stamp, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
-from livememfs.store.base import ObjectInfo
+from livememfs.store.base import ObjectInfo, StoredObject
 from livememfs.text import frontmatter
 from livememfs.text.fields import decode, split
 from livememfs.text.frontmatter import FrontMatterError
@@ -52,10 +52,10 @@ class Old:
     stamp: Mapping[str, str] = field(default_factory=dict)
 
 
-async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
+async def forget(replica: Replica, clock: Clock, info: ObjectInfo, *, by_caller: bool = True) -> str:
     """Remove a memory and keep it as forgotten; returns the key of what is kept. NoSpace, StoreError, TooLarge.
 
-    Both are accepted when this returns, like any removal.
+    Both are accepted when this returns, like any removal. `by_caller`: a file operation asks for it.
     """
     parsed = keys.parse(info.key)
     collection, _, name = parsed.name.partition("/")
@@ -63,9 +63,17 @@ async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
     memory = Memory.parse(stored.data, path=info.key, collection=collection, name=name)
     kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
     data = sealed(replace(memory, forgotten=True), info.key)
-    replica.save(kept, data, meta=kept_stamp(stored.info.meta), base=None)
-    replica.remove(info.key, base=info)
+    replica.save(kept, data, meta=kept_stamp(stored.info.meta), base=None, by_caller=by_caller)
+    replica.remove(info.key, base=info, by_caller=by_caller)
     return kept
+
+
+def keep_version(replica: Replica, clock: Clock, stored: StoredObject) -> None:
+    """Keep the version of a memory that is about to be replaced, in its history. NoSpace."""
+    parsed = keys.parse(stored.info.key)
+    collection, _, name = parsed.name.partition("/")
+    kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
+    replica.save(kept, stored.data, meta=kept_stamp(stored.info.meta), base=None, by_caller=False)
 
 
 def id_of(name: str) -> str:
@@ -108,8 +116,8 @@ async def restore(replica: Replica, clock: Clock, space: str, collection: str, m
     key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
     if replica.names.now(key) is not None:
         raise AlreadyExists(path=key)
-    replica.save(key, memory.render(), meta=kept[0].stamp, base=None)
-    replica.remove(kept[0].key, base=None)
+    replica.save(key, memory.render(), meta=kept[0].stamp, base=None, by_caller=False)
+    replica.remove(kept[0].key, base=None, by_caller=False)
     return key
 
 
@@ -210,11 +218,8 @@ async def vouch(replica: Replica, clock: Clock, info: ObjectInfo, trust: Trust, 
         data = frontmatter.join(vouched(fields, trust), body).encode()
     except FrontMatterError as error:
         raise TooLarge(path=info.key, detail=f"its front matter: {error}") from error
-    parsed = keys.parse(info.key)
-    if parsed.kind == "memory":
-        collection, _, name = parsed.name.partition("/")
-        kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
-        replica.save(kept, stored.data, meta=kept_stamp(stored.info.meta), base=None)
+    if keys.parse(info.key).kind == "memory":
+        keep_version(replica, clock, stored)
     meta = {**(stored.info.meta or {}), META_TRUST: trust.word}
     replica.save(info.key, data, meta=meta, base=stored.info, by_caller=False)
 

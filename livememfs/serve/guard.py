@@ -77,8 +77,8 @@ class _Refused(Exception):
 class Guard:
     """Guards `app`. `hosts` are the names of this server; `open_paths` need no token, a final `/` means all below.
 
-    `always` is the path that answers without limits of number, `large` the path for large requests. Browsers without a
-    token are redirected to `sign_in`; empty: they are not.
+    `always` is the path that answers without limits of number, `large` a pattern of the paths for large requests.
+    Browsers without a token are redirected to `sign_in`; empty: they are not.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Guard:
         self._tokens = tokens
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._open = tuple(open_paths)
-        self._always, self._large, self._sign_in = always, large, sign_in
+        self._always, self._large, self._sign_in = always, re.compile(large, re.DOTALL), sign_in
         self._served = self._unknown = self._foreign = self._too_much = 0
         self._under_way: Counter[tuple[bool, str]] = Counter()
 
@@ -214,7 +214,7 @@ class Guard:
 
     async def _whole(self, scope: Scope, headers: Headers, receive: Receive, *, known: bool) -> bytes:
         """The body, within the limits of size and time."""
-        most = LARGEST_BODY if known and scope["path"] == self._large else SMALL_BODY
+        most = LARGEST_BODY if known and self._large.fullmatch(scope["path"]) else SMALL_BODY
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > most:
             raise self._too_large(most)

@@ -39,6 +39,8 @@ log = structlog.get_logger("livememfs.serve")
 DEFAULT_PORT = 8765
 MCP, METRICS, HEALTH = "/mcp", "/metrics", "/healthz"
 LOGIN, STATIC = "/login", "/static/"
+LARGE = rf"{MCP}|/s/[^/]+/(?:notes/|note/.+|memories/|memory/.+|bank/.+|about)"
+"""Where a text may be sent: a call of a tool, a form of a page."""
 OPEN = (HEALTH, LOGIN, STATIC)
 """Paths without a token: they show nothing of the bucket."""
 
@@ -108,7 +110,7 @@ def application(
         hosts=hosts,
         open_paths=OPEN,
         always=HEALTH,
-        large=MCP,
+        large=LARGE,
         sign_in=LOGIN if pages else "",
     )
 

@@ -81,6 +81,12 @@ def parser() -> argparse.ArgumentParser:
         help="what starting a command costs",
         description="Measure the processor time of help, status and completion.",
     ).add_argument("--rounds", type=int, default=5, help="how often each command runs")
+    paged = commands.add_parser(
+        "web", help="pages of a very large space", description="Measure the live page, from the first byte to the last."
+    )
+    paged.add_argument("--notes", type=int, default=100_000, help="notes in the space")
+    paged.add_argument("--observations", type=int, default=10_000, help="observations in the space")
+    paged.add_argument("--rounds", type=int, default=20, help="how often each page is asked for")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -113,6 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchlib import recalling
 
         return recalling.main(sorted(int(size) for size in given.memories.split(",")))
+    if given.command == "web":
+        from benchlib import web
+
+        return web.main(given.notes, given.observations, given.rounds)
     if given.command == "stall":
         from benchlib import stall
 

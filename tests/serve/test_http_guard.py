@@ -33,7 +33,7 @@ from livememfs.serve.guard import (
     GuardStatistics,
     local_path,
 )
-from livememfs.serve.http import ListenAddress, names_of
+from livememfs.serve.http import LARGE, ListenAddress, names_of
 
 SECRET = "lm_" + "s" * 43
 READER = Access("reader", frozenset({"read"}))
@@ -84,7 +84,7 @@ class Door:
 
     def __init__(self, **settings: Any) -> None:
         self.registry, self.inside = Registry(), Inside()
-        self.guard = Guard(self.inside, self.registry, large="/mcp", **settings)  # type: ignore[arg-type]  # it only asks
+        self.guard = Guard(self.inside, self.registry, large=LARGE, **settings)  # type: ignore[arg-type]  # it only asks
 
     async def ask(
         self,
@@ -348,6 +348,13 @@ async def test_ten_megabytes_are_too_much_however_they_come(door: Door) -> None:
     assert untold.taken == (LARGEST_BODY >> 20) + 1
     assert (await door.ask({**HOST, **BEARER, "content-length": "-1"}))[0] == 413
     assert door.inside.scopes == []
+
+
+async def test_a_form_of_a_space_may_be_as_large_as_a_note(door: Door) -> None:
+    assert (await door.ask({**HOST, **BEARER}, path="/s/project/notes/", body=b"x" * (2 << 20)))[0] == 200
+    assert (await door.ask({**HOST, **BEARER}, path="/s/project/memory/self/a\nb.md", body=b"x" * (2 << 20)))[0] == 200
+    assert (await door.ask({**HOST, **BEARER}, path="/search", body=b"x" * (2 << 20)))[0] == 413
+    assert (await door.ask(HOST, path="/s/project/notes/", body=b"x" * (2 << 20)))[0] == 401
 
 
 async def test_who_is_not_let_in_is_not_listened_to(door: Door) -> None:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pygments.token import STANDARD_TYPES
 from web_site import MOMENT, Page
 
-from livememfs.records import keys
+from livememfs.memories.storing import Old
 from livememfs.records.access import EVERYTHING
+from livememfs.records.ledger import Entry, NoteEntry, Unsourced
+from livememfs.records.memory import Memory
+from livememfs.records.note import Note
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.proposal import Proposal
 from livememfs.records.session import Session
 from livememfs.records.trust import Trust
+from livememfs.serve.web.cards import Card, FeedItem
 from livememfs.serve.web.diff import diff_lines
-from livememfs.serve.web.live import Card
-from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
+from livememfs.serve.web.feed import Wanted
+from livememfs.serve.web.markdown import EXCERPT_LINES, MAX_HIGHLIGHTED, MAX_RENDERED, MAX_SHOWN, excerpt, rendered
+from livememfs.serve.web.memories import FormerVersion, Link
 from livememfs.serve.web.proposals import ShownProposal
 from livememfs.serve.web.render import page, part, path, place
-from livememfs.serve.web.search import Shown, _marked
+from livememfs.serve.web.search import Facet, Shown, _facets, _marked
 from livememfs.serve.web.sessions import Day
+from livememfs.text.outgoing import Outgoing
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -77,23 +85,83 @@ def test_markdown_brings_no_element_that_does_anything(text: str) -> None:
     for link in parsed.all("a"):
         assert set(link) <= {"href", "title", "rel"}
         assert link["rel"] == "noopener noreferrer"
-    assert all(not attributes for tag, attributes in parsed.elements if tag not in ("a", "ol"))
+    assert all(not attributes for tag, attributes in parsed.elements if tag not in ("a", "ol", "span"))
+    for word in parsed.all("span"):
+        assert set(word) == {"class"}
+        assert set((word["class"] or "").split()) <= set(STANDARD_TYPES.values())
 
 
 @given(text=texts, name=names)
 def test_notes_names_and_tags_are_text_wherever_they_stand(text: str, name: str) -> None:
-    card = Card(name, MOMENT, text, text, (text, name), text, True, name, whole=text)
-    for template in ("_card.html", "note.html"):
-        parsed = shown(template, card=card, html=rendered(text))
+    item = FeedItem(name, "<script>'\"", "note", f"live/{name}")
+    more = {"written": name, "subtitle": text, "icon": text}
+    card = Card(
+        item,
+        MOMENT,
+        text,
+        text,
+        text,
+        rendered(text),
+        True,
+        (text, name),
+        text,
+        text,
+        place(f"s/live/{name}"),
+        text,
+        more,
+    )
+    wanted = Wanted(space=text, agent=name, tag=text)
+    values = {"card": card, "cards": [card], "html": rendered(text), "text": text, "category": name, "tags": text}
+    values |= {"problem": text, "categories": (text,), "wanted": wanted, "choices": (text,), "seen": [text]}
+    values |= {"older": name, "newest": True, "after": text, "held": None}
+    for template in ("_card.html", "note.html", "noteedit.html", "feed.html"):
+        parsed = shown(template, **values)
         assert parsed.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
+    made = Memory(
+        "memories", "fact", text, 0.5, MOMENT, MOMENT, category=text, subjects=(text,), source=text,
+        links=(("updates", name),), extra={"agent": text},
+    )  # fmt: skip
+    item = FeedItem(name, text, "memory", f"memories/{name}")
+    more = {"memory": made, "trust": Trust.WEB}
+    card = Card(item, MOMENT, text, text, "", rendered(text), True, (name,), text, text, place("s/x"), text, more)
+    old = Old(name, name, MOMENT, made)
+    taken = NoteEntry(name, text, text, text, text, text, (name,), text, 1)
+    run = Entry(
+        number=1, space=text, by=text, removes=(taken,), warnings=(text,), held=(text,), kind="edit",
+        outgoing=(Outgoing(name, text, "dropped", reason=text),), unsourced=(Unsourced(name, 1, text, (text,)),),
+        committed_at=MOMENT, metrics={"model": text},
+    )  # fmt: skip
+    given = dict.fromkeys(("text", "type", "category", "importance", "subjects", "until", "links"), text)
+    links = [Link(text, place("s/x"), text), Link(text, "", text, incoming=True)]
+    values: dict[str, Any] = {
+        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "last_use": MOMENT,
+        "told": 2, "offered": {"user": text}, "vouched": name,
+        "former": [FormerVersion(MOMENT, made, rendered(text))], "weight": 0.5, "id": name, "after": text,
+        "given": given, "types": (text,), "categories": (text,), "collection": "memories", "problem": text,
+        "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
+        "wanted": Wanted(tag=text), "choices": (text,), "run": run, "later": [2], "figures": {}, "cut": False,
+        "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
+        "text": text, "settings": [(text, text, text)],
+        "note": Note(MOMENT, text, text, (text,), "", text),
+    }  # fmt: skip
+    for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
+        assert shown(template, **values).dangers() == [], template
+    for forgotten in (None, [(old, rendered(text))]):
+        assert shown("memories.html", **values, forgotten=forgotten).dangers() == []
+    for edit in (True, False):
+        assert shown("about.html", **values, edit=edit).dangers() == []
 
 
 @given(text=texts, name=names)
 def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
     lines, cut = diff_lines(text)
     values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
-    values |= {"trust": Trust.WEB, "offered": {"user": text}, "address_of": place(keys.bank_key(name, name))}
-    for view in ("page", "source", "changes"):
+    values |= {"last": None, "etag": text, "trust": Trust.WEB, "offered": {"user": text}, "vouched": name}
+    for view in ("page", "source", "changes", "edit"):
         parsed = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
         assert parsed.dangers() == []
 
@@ -110,7 +178,10 @@ def test_what_is_proposed_is_text(text: str, name: str) -> None:
 def test_hits_and_questions_are_text(text: str, name: str) -> None:
     marked, reasons = tuple(_marked(text, [name])), ((text, 1, name),)
     hit = Shown(1, text, (text, name), 0, 0.5, place(f"s/live/{name}"), marked, reasons)
-    values = {"question": text, "remarks": [text], "read_as": text, "strategy": text, "candidates": 1, "hits": [hit]}
+    facets = _facets(text, [])
+    facets += (Facet(text, ((text, 1, name, True), (name, 2, text, False))),)
+    values = {"question": text, "remarks": [text], "read_as": text, "strategy": text, "found": 1, "hits": [hit]}
+    values |= {"facets": facets}
 
     assert shown("search.html", **values).dangers() == []
 
@@ -125,8 +196,10 @@ def test_observations_and_prompts_are_text(text: str, name: str) -> None:
 
     values = {"name": name, "summary": [(text, rendered(text))], "prompts": [(MOMENT, text)], "days": days}
     session = Session(text, text, MOMENT, MOMENT, text, text, text)
+    values |= {"title": text, "after": name}
     assert shown("session.html", session=session, icons=ICONS, **values).dangers() == []
-    assert shown("sessions.html", sessions=[(name, session)], left_out=0).dangers() == []
+    titled = {"sessions": [(name, session)], "titles": {name: text}, "left_out": 0}
+    assert shown("sessions.html", **titled).dangers() == []
 
 
 def shown(template: str, **values: object) -> Page:
@@ -157,6 +230,23 @@ def test_a_picture_is_its_words_and_asks_nobody() -> None:
 
     assert parsed.text == "[picture: a map of the house]"
     assert "evil" not in str(rendered("![a](https://evil.example/x.png)"))
+
+
+def test_code_is_coloured_by_classes_alone_in_languages_that_are_known() -> None:
+    coloured = markdown('```python\ndef f() -> str:\n    return "</code><script>"\n```\n')
+
+    assert {"class": "k"} in coloured.all("span")
+    assert '"</code><script>"' in coloured.text
+    assert not coloured.all("script")
+    assert not markdown("```brainfuck\n+++\n```\n").all("span")
+    assert not markdown(f"```python\n{'x = 1' * MAX_HIGHLIGHTED}\n```\n").all("span")
+
+
+def test_an_excerpt_is_the_beginning_and_says_that_there_is_more() -> None:
+    assert excerpt("**one**") == ("<p><strong>one</strong></p>\n", False)
+    html, cut = excerpt("\n".join(map(str, range(EXCERPT_LINES + 5))))
+    assert cut
+    assert str(EXCERPT_LINES) not in html
 
 
 def test_headings_stand_below_the_title_of_the_page() -> None:

@@ -167,6 +167,34 @@ async def test_bank_files_runs_and_the_queue_are_told_and_nothing_private(
     assert "secret" not in json.dumps(reader.events)
 
 
+async def test_what_a_watcher_of_agents_wants_is_told_by_its_kind_and_its_key(
+    site: Site, open_page: OpenPage, autojump_clock: Clock
+) -> None:
+    reader, elsewhere = await open_page(), await open_page(OF_ALPHA)
+    told = {
+        "observation": "observations/20260102T030405_bugfix_0badcafe.md",
+        "memory": "goals/20260102T030405_goal_0badcafe.md",
+        "session": "sessions/s-1/session.json",
+        "summary": "sessions/s-1/summary.md",
+        "space": "_rules.md",
+    }
+    for space in (ALPHA, BETA):
+        for key in (*told.values(), "memories/.history/x/y.md", "plain.txt", "_ledger/00000001.json"):
+            site.context.replica.save(f"{space}/{key}", b"the secret text", meta={}, base=None)
+    site.context.errors.conflict(f"{ALPHA}/f", f"{ALPHA}/f.conflict-x", "changed by another host meanwhile")
+    site.context.errors.conflict(f"{BETA}/f", f"{BETA}/f.conflict-x", "changed by another host meanwhile")
+    await reader.until(lambda: len(reader.of("conflict")) == 2)
+
+    for kind, key in told.items():
+        assert [(event["space"], event["key"], event["kind"]) for event in reader.of(kind)] == [
+            (ALPHA, key, "put"), (BETA, key, "put"),
+        ], kind  # fmt: skip
+    assert [event["path"] for event in reader.of("conflict")] == [f"{ALPHA}/f", f"{BETA}/f"]
+    assert not [event for event in elsewhere.events if BETA in json.dumps(event)]
+    assert "secret" not in json.dumps(reader.events)
+    assert set(reader.kinds) <= {*told, "conflict", "status", "hello", "run"}
+
+
 async def test_numbers_rise(site: Site, open_page: OpenPage, autojump_clock: Clock) -> None:
     reader = await open_page()
     for number in range(20):

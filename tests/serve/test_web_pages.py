@@ -27,9 +27,22 @@ PAGES = {
     "/?part=spaces": "2 files",
     "/search": "Type a question",
     "/search?q=queue": "queue",
-    "/s/alpha/": "We chose the queue of **Postgres**.",
+    "/feed": "We chose the queue of Postgres .",
+    "/feed?space=alpha&kind=observations": "A lock was missing",
+    "/settings": "Settings",
+    "/s/alpha/": "We chose the queue of Postgres .",
+    "/s/alpha/?kind=summaries": "make it fast",
+    "/s/alpha/?agent=cline": "We chose the queue of Postgres .",
+    "/s/alpha/notes/": "1 note waiting",
     f"/s/alpha/note/{NOTE}": "We chose the queue of Postgres .",
-    f"/s/alpha/note/{NOTE}?part=card": "decision",
+    f"/s/alpha/note/{NOTE}?edit": "We chose the queue of **Postgres**.",
+    "/s/alpha/memories/": "David likes tea.",
+    "/s/alpha/memories/?in=goals": "Nothing is remembered in goals/ .",
+    "/s/alpha/memories/?forgotten=": "Nothing was forgotten in memories/ .",
+    f"/s/alpha/memory/memories/{MEMORY}?edit": "David likes tea.",
+    "/s/alpha/about": "None are sealed yet",
+    "/s/alpha/about?edit": "They say which files the bank has",
+    "/s/alpha/bank/decisions.md?view=edit": "S3 it is.",
     "/s/alpha/bank/": "deep/er.md",
     "/s/alpha/bank/decisions.md": "S3 it is.",
     "/s/alpha/bank/deep/er.md": "below",
@@ -37,7 +50,7 @@ PAGES = {
     "/s/alpha/bank/decisions.md?view=changes": "Runs that wrote this file",
     "/s/alpha/bank/decisions.md?view=why": "Where bank/decisions.md comes from",
     "/s/alpha/search?q=queue": "queue",
-    "/s/alpha/sessions/": "s-1",
+    "/s/alpha/sessions/": "why is it slow?",
     "/s/alpha/sessions/s-1": "make it fast",
     "/s/alpha/observations/": "A lock was missing",
     "/s/alpha/observations/0badcafe": "Two writers met.",
@@ -69,6 +82,12 @@ MISSING = (
     "/s/alpha/observations/ffffffff",
     "/s/alpha/memory/bank/decisions.md",
     "/s/alpha/memory/memories/..%2f_meta.json",
+    "/s/alpha/memories/?in=bank",
+    "/s/alpha/?kind=everything",
+    "/s/alpha/consolidation/99",
+    "/s/alpha/consolidation/x",
+    f"/s/alpha/consolidation/1/note/{NOTE}",
+    "/feed?space=nobody",
     f"/s/alpha/memory/memories/{MEMORY}x",
     "/s/_system/",
     "/static/other.js",
@@ -164,15 +183,15 @@ async def test_the_list_says_what_waits_and_what_is_settled(browser: Browser) ->
 
 
 async def test_older_notes_are_on_further_pages(app: App, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livememfs.serve.web.live.SHOWN", 2)
+    monkeypatch.setattr("livememfs.serve.web.feed.SHOWN", 2)
     for day in range(3, 7):
         await put(app, keys.live_key(ALPHA, f"202601{day:02}T000000_me_todo_0000000{day}.md"), note(f"day {day}"))
-    seen, address = [], "/s/alpha/"
+    seen, address = [], "/s/alpha/notes/"
     while address:
         shown = Page(await browser.get(address))
-        seen += [entry["data-name"] or "" for entry in shown.all("li") if "data-name" in entry]
-        more = [link["href"] or "" for link in shown.all("a") if (link.get("href") or "").startswith("?before=")]
-        address = f"/s/alpha/{more[0]}" if more else ""
+        seen += [entry["data-at"] or "" for entry in shown.all("li") if "data-at" in entry]
+        more = [link["href"] or "" for link in shown.all("a") if link.get("id") == "older"]
+        address = f"/s/alpha/notes/{more[0]}" if more else ""
 
     assert len(seen) == 5
     assert seen == sorted(seen, reverse=True)
@@ -182,7 +201,7 @@ async def test_a_note_and_a_bank_file_that_are_no_text_do_not_cost_the_page(app:
     await put(app, keys.live_key(ALPHA, "20260103T000000_me_todo_00000001.md"), b"\xff\xfe")
     await put(app, keys.bank_key(ALPHA, "binary.bin"), b"\xff\x00\xfe")
 
-    assert "This note is not text." in await browser.get("/s/alpha/")
+    assert "This is not text." in await browser.get("/s/alpha/")
     assert "�" in await browser.get("/s/alpha/bank/binary.bin")
 
 
@@ -314,9 +333,12 @@ async def test_nothing_else_can_be_asked_for(browser: Browser) -> None:
 async def test_who_only_reads_has_no_buttons_and_is_refused(app: App, site: Site) -> None:
     reader = Browser(site, READER)
 
-    assert Page(await reader.get("/s/alpha/consolidation")).all("button") == [
-        {"class": "quiet", "title": "Signed in as reader"}
-    ]
+    reading = [page for page in PAGES if not page.endswith(("edit", "/settings"))]
+    for page in reading:
+        posts = [form for form in Page(await reader.get(page)).all("form") if form.get("method") == "post"]
+        assert [form["action"] for form in posts] == ([] if "part=" in page else ["/logout"]), page
+    for page in {*PAGES} - {*reading}:
+        await reader.get(page, 403)
     answer = await reader.post("/s/alpha/consolidation", 403, action="run")
     assert "has no permission to write" in answer.text
     assert app.consolidations.status(ALPHA)["state"] == "idle"
@@ -505,27 +527,31 @@ async def test_nothing_but_a_decision_on_what_waits_is_taken(app: App, browser: 
         await browser.post("/s/alpha/proposals", 404, action="accept", name=name)
 
 
+TRUST = "/s/alpha/trust"
 MEMORY_PAGE, BANK_PAGE = f"/s/alpha/memory/memories/{MEMORY}", "/s/alpha/bank/decisions.md"
 
 
-@pytest.mark.parametrize("address", [MEMORY_PAGE, BANK_PAGE])
+@pytest.mark.parametrize(
+    ("address", "key", "said"),
+    [(MEMORY_PAGE, f"memories/{MEMORY}", "trust {}"), (BANK_PAGE, "bank/decisions.md", "Told as {}.")],
+)
 async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_elsewhere(
-    browser: Browser, address: str
+    browser: Browser, address: str, key: str, said: str
 ) -> None:
     writer = Browser(browser.site, WRITER)
     assert "Vouch for it" not in Page(await writer.get(address)).text
-    await writer.post(address, trust="web")
-    assert "Told as web." in Page(await browser.get(address)).text
-    await writer.post(address, 403, trust="user")
-    await Browser(browser.site, READER).post(address, 403, trust="web")
-    await browser.post(address, 400, trust="agent")
-    assert "Told as web." in Page(await browser.get(address)).text
+    await writer.post(TRUST, key=key, trust="web")
+    assert said.format("web") in Page(await browser.get(address)).text
+    await writer.post(TRUST, 403, key=key, trust="user")
+    await Browser(browser.site, READER).post(TRUST, 403, key=key, trust="web")
+    await browser.post(TRUST, 400, key=key, trust="agent")
+    assert said.format("web") in Page(await browser.get(address)).text
 
-    await browser.post(address, trust="user")
+    await browser.post(TRUST, key=key, trust="user")
 
-    assert "Told as user." in Page(await browser.get(address)).text
+    assert said.format("user") in Page(await browser.get(address)).text
 
 
 async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Browser) -> None:
-    for address in ("/s/alpha/memory/memories/nothing.md", "/s/alpha/memory/live/x.md", "/s/alpha/bank/nothing.md"):
-        await browser.post(address, 404, trust="web")
+    for key in ("memories/nothing.md", "live/x.md", "bank/nothing.md", "", "../beta/bank/decisions.md"):
+        await browser.post(TRUST, 404, key=key, trust="web")

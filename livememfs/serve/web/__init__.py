@@ -14,8 +14,13 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
 from livememfs.serve.web import (
+    about,
+    acts,
+    address,
     bank,
-    live,
+    feed,
+    memories,
+    notes,
     overview,
     proposals,
     runs,
@@ -45,29 +50,44 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/", overview.spaces, GET),
     ("/events", stream.events, GET),
     ("/search", search.everywhere, GET),
-    ("/s/{space}", live.home, GET),
-    ("/s/{space}/", live.notes, GET),
-    ("/s/{space}/note/{name}", live.note, GET),
+    ("/feed", feed.everywhere, GET),
+    ("/settings", about.settings, GET),
+    ("/undo", acts.undo, POST),
+    ("/s/{space}", feed.home, GET),
+    ("/s/{space}/", feed.in_space, GET),
+    ("/s/{space}/notes/", notes.notes, GET),
+    ("/s/{space}/notes/", notes.write, POST),
+    ("/s/{space}/note/{name}", notes.note, GET),
+    ("/s/{space}/note/{name}", notes.change, POST),
+    ("/s/{space}/memories/", memories.memories, GET),
+    ("/s/{space}/memories/", memories.add, POST),
+    ("/s/{space}/memory/{collection}/{name}", memories.memory, GET),
+    ("/s/{space}/memory/{collection}/{name}", memories.change, POST),
     ("/s/{space}/bank/", bank.files, GET),
-    ("/s/{space}/bank/{path:path}", bank.file, GET),
+    ("/s/{space}/bank/", bank.mend, POST),
+    ("/s/{space}/bank/{path:any}", bank.file, GET),
+    ("/s/{space}/bank/{path:any}", bank.change, POST),
     ("/s/{space}/search", search.in_space, GET),
     ("/s/{space}/sessions/", sessions.sessions, GET),
     ("/s/{space}/sessions/{id}", sessions.session, GET),
     ("/s/{space}/observations/", sessions.observations, GET),
     ("/s/{space}/observations/{id}", sessions.observation, GET),
-    ("/s/{space}/memory/{collection}/{name}", live.memory, GET),
-    ("/s/{space}/memory/{collection}/{name}", vouching.memory, POST),
-    ("/s/{space}/bank/{path:path}", vouching.bank, POST),
-    ("/s/{space}/proposals", proposals.show, GET),
-    ("/s/{space}/proposals", proposals.decide, POST),
     ("/s/{space}/consolidation", runs.show, GET),
     ("/s/{space}/consolidation", runs.ask, POST),
-    ("/{rest:path}", not_found, GET),
+    ("/s/{space}/consolidation/{number}", runs.one, GET),
+    ("/s/{space}/consolidation/{number}/note/{name}", runs.note, GET),
+    ("/s/{space}/proposals", proposals.show, GET),
+    ("/s/{space}/proposals", proposals.decide, POST),
+    ("/s/{space}/trust", vouching.vouch, POST),
+    ("/s/{space}/about", about.about, GET),
+    ("/s/{space}/about", about.seal, POST),
+    ("/{rest:any}", not_found, GET),
 )
 
 
 def routes_of(site: Site) -> list[BaseRoute]:
     """The routes of a site; they must come last, since the last route matches every address."""
+    address.register()
     made: list[BaseRoute] = []
     for table, serve in ((_PUBLIC, site.public), (_SIGNED_IN, site.signed_in)):
         for path, handler, methods in table:

@@ -1,11 +1,13 @@
-"""`/s/<space>/bank/`: the files of the bank, and the old versions, changes and sources of each.
+"""`/s/<space>/bank/`: the files of the bank, and the old versions, changes and sources of each; mending by hand.
 
-Owns the views of one file. Refuses paths outside of the bank. Trio thread only; long work runs in a thread.
+Owns the views of one file. Refuses paths outside of the bank. What is changed here is a run of its own, made by the
+tools that an administrator has. Trio thread only; long work runs in a thread.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,70 +15,124 @@ from livememfs import errors
 from livememfs.concurrency import in_thread
 from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
+from livememfs.runs.edit import Replacement
+from livememfs.runs.upkeep.oddnames import find_odd
+from livememfs.serve.web.acts import Warnings, text_fields
+from livememfs.serve.web.address import name_in
+from livememfs.serve.web.cards import history_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
-from livememfs.serve.web.render import long_page, page, place
+from livememfs.serve.web.render import part, path
+from livememfs.serve.web.runs import edited
 from livememfs.serve.web.vouching import offered
 from livememfs.serve.web.who import access_of
-from livememfs.tree.space.history import HistoryDirectory
-from livememfs.tree.space.root import HISTORY
+from livememfs.spaces.objects import public
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from livememfs.records.ledger import Entry
     from livememfs.runs.history import History
     from livememfs.serve.web.site import Site
-    from livememfs.tree.space.root import Space
 
 NOW = "now"
 SHOWN_RUNS = 30
-VIEWS = ("page", "source", "changes", "why")
+VIEWS = ("page", "source", "changes", "why", "edit")
+NAME_AFTER = 3
+"""`/s/SPACE/bank/PATH`: the path stands behind three parts."""
+MOST_DATED = 200
+_RUN, _NOTE = re.compile(r"- run (\d+)"), re.compile(r"  - `([^`]+)`")
+"""Lines of a page of sources."""
 MAX_COMPARED = 512 << 10
 
 
 async def files(site: Site, request: Request) -> Response:
-    """The files of the bank."""
+    """The files of the bank, each with the run that wrote it last."""
     space = (await site.space(request)).space
     after = site.events.place(site.events.last)
     listed = await bank_files(site.context.replica, space)
-    return page("bank.html", access=access_of(request), space=space, after=after, files=listed)
+    history = await history_of(site, space)
+    last = {name: await _last_run(history, name) for name in list(listed)[:MOST_DATED]}
+    odd = await find_odd(site.context.replica, space) if access_of(request).may("admin") else None
+    return await site.page(request, "bank.html", space=space, after=after, files=listed, last=last, odd=odd)
+
+
+async def mend(site: Site, request: Request) -> Response:
+    """`action=repair` gives files with odd names better ones."""
+    space = (await site.space(request, "admin")).space
+    if (await text_fields(request)).get("action") != "repair":
+        raise errors.BadRequest("an action is repair", path="bank")
+    odd = await find_odd(site.context.replica, space)
+    return await edited(site, request, space, odd.changes(), f"/s/{part(space)}/bank/", "The names are mended.")
 
 
 async def file(site: Site, request: Request) -> Response:
-    """One file, by `?view=`: as a page, as source, its changes between two runs, or its sources."""
-    node, path = await site.space(request), request.path_params["path"]
+    """One file, by `?view=`: as a page, as source, its changes between two runs, its sources, or as a form."""
+    space, name = (await site.space(request)).space, name_in(request, NAME_AFTER)
     view = request.query_params.get("view", VIEWS[0])
     if view not in VIEWS:
         raise errors.NotFound(path=f"view {view}")
     after = site.events.place(site.events.last)
-    text, trust = await _text(site, node.space, path)
+    text, etag, trust = await _text(site, space, name)
+    history = await history_of(site, space)
     values: dict[str, Any] = {"html": "", "source": "", "lines": [], "cut": False, "runs": [], "older": "", "newer": ""}
     if view == "page":
         values["html"] = await _html(text)
     elif view == "source":
         values["source"] = text[:MAX_SHOWN]
+    elif view == "edit":
+        await site.space(request, "admin")
+        values["source"] = text
     elif view == "why":
-        values["html"] = await _html(await (await history_of(node)).why(path))
+        values["html"] = await _why(space, await history.why(name))
     else:
-        values |= await _changes(await history_of(node), path, text, request)
-    values |= {"space": node.space, "path": path, "view": view, "views": VIEWS, "after": after}
-    access = access_of(request)
-    values |= {"trust": trust, "offered": offered(trust, access), "address_of": place(keys.bank_key(node.space, path))}
-    return await long_page("bankfile.html", access=access, **values)
+        values |= await _changes(history, name, text, request)
+    values |= {"space": space, "path": name, "view": view, "views": VIEWS, "after": after, "etag": etag}
+    values |= {"trust": trust, "offered": offered(trust, access_of(request)), "vouched": f"{keys.BANK}/{name}"}
+    return await site.page(request, "bankfile.html", last=await _last_run(history, name), **values)
 
 
-async def history_of(space: Space) -> History:
-    """The ledger of a space, as `.history/` reads it."""
-    folder = await space.child(HISTORY)
-    assert isinstance(folder, HistoryDirectory)  # the space made this folder
-    return folder.history
+async def change(site: Site, request: Request) -> Response:
+    """`action` is `save` or `delete`; either is a run of its own."""
+    space, name = (await site.space(request, "admin")).space, name_in(request, NAME_AFTER)
+    given, warnings = await text_fields(request), Warnings()
+    _, etag, _ = await _text(site, space, name)
+    saw, key = given.get("saw") or etag, f"{keys.BANK}/{name}"
+    where = f"/s/{part(space)}/bank/"
+    if given.get("action") == "delete":
+        return await edited(site, request, space, [Replacement(key, None, saw)], where, "The file is removed.")
+    if given.get("action") != "save":
+        raise errors.BadRequest("an action is save or delete", path="bank")
+    text = await public(given.get("text", "").rstrip() + "\n", keys.bank_key(space, name), warnings.hear)
+    changes = [Replacement(key, text.decode(), saw)]
+    return await edited(site, request, space, changes, where + path(name), "Saved as a run of its own.", warnings)
 
 
-async def _text(site: Site, space: str, path: str) -> tuple[str, Trust]:
-    """The text of a file of the bank, and its class of trust. NotFound."""
+async def _last_run(history: History, name: str) -> Entry | None:
+    """The run that wrote a file last; None if no run of the ledger did."""
+    numbers = await history.wrote(name)
+    return await history.outline(numbers[-1]) if numbers else None
+
+
+async def _why(space: str, text: str) -> Markup:
+    """Where a file comes from, with links to the runs and to the notes as they were then."""
+    runs, number, lines = f"/s/{part(space)}/consolidation", "", []
+    for line in text.split("\n"):
+        if run := _RUN.match(line):
+            number = run[1]
+            line = f"- [run {number}]({runs}/{number}){line[run.end() :]}"
+        elif note := _NOTE.match(line):
+            name = note[1].rpartition("/")[2]
+            line = f"  - [`{name}`]({runs}/{number}/note/{part(name)}){line[note.end() :]}"
+        lines.append(line)
+    return await _html("\n".join(lines))
+
+
+async def _text(site: Site, space: str, path: str) -> tuple[str, str, Trust]:
+    """The text of a file of the bank, its etag, and its class of trust. NotFound."""
     missing = errors.NotFound(path=f"{space}/{keys.BANK}/{path}")
     folder, _, name = f"{keys.BANK}/{path}".rpartition("/")
     if any(part in ("", ".", "..") for part in path.split("/")):
@@ -88,7 +144,7 @@ async def _text(site: Site, space: str, path: str) -> tuple[str, Trust]:
         stored = await replica.read(key)
     except errors.ObjectMissing:
         raise missing from None
-    return stored.data.decode("utf-8", "replace"), trust_of(stored.info.meta, {})
+    return stored.data.decode("utf-8", "replace"), stored.info.etag, trust_of(stored.info.meta, {})
 
 
 async def _html(text: str) -> Markup:

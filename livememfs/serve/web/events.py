@@ -19,14 +19,21 @@ import trio
 from livememfs.records import keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from livememfs.cache.changes import Change
     from livememfs.tree.root import Root
 
-Kind = Literal["note", "bank", "run", "status"]
+Kind = Literal["note", "bank", "observation", "memory", "session", "summary", "space", "conflict", "run", "status"]
 KEPT = 512
 """Most events kept."""
 LOOK_SECONDS = 1.0
-_KINDS: dict[str, Kind] = {"note": "note", "bank": "bank"}
+MOST_TOLD = 20
+"""Conflicts of one second that are told; a page reads the list anyway."""
+_KINDS: dict[str, Kind] = {
+    "note": "note", "bank": "bank", "observation": "observation", "memory": "memory", "session": "session",
+    "rules": "space", "meta": "space", "synthesis": "space",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,9 @@ class Events:
         self._looked = float("-inf")
         self._runs: dict[str, dict[str, Any]] = {}
         self._status: dict[str, Any] = {}
+        self._conflicts = self._context.errors.statistics().conflicts
+        self.told: Callable[[str, str], None] = _nobody
+        """Called with the kind and the space of each event."""
         self.closed = False
         self.streams: Counter[str] = Counter()
         """Open streams by token."""
@@ -72,9 +82,13 @@ class Events:
         """Take a change; subscribed to `changes`."""
         parsed = keys.parse(change.key)
         kind = _KINDS.get(parsed.kind)
-        if kind is not None:
-            about = {"space": parsed.space, "name": parsed.name, "kind": change.kind, "etag": change.etag}
-            self._tell(kind, parsed.space, about)
+        if kind is None:
+            return
+        if kind == "session" and parsed.name.endswith(f"/{keys.SUMMARY}"):
+            kind = "summary"
+        key = change.key.removeprefix(f"{parsed.space}/")
+        about = {"space": parsed.space, "name": parsed.name, "key": key, "kind": change.kind, "etag": change.etag}
+        self._tell(kind, parsed.space, about)
 
     def look(self) -> None:
         """Check runs and the upload queue, and add events for changes."""
@@ -87,10 +101,20 @@ class Events:
             if run["state"] != "idle" and run != self._runs.get(space):
                 self._tell("run", space, run)
             self._runs[space] = run
+        self._look_for_conflicts()
         status = self.status()
         if status != self._status:
             self._tell("status", "", status)
         self._status = status
+
+    def _look_for_conflicts(self) -> None:
+        count = self._context.errors.statistics().conflicts
+        new = min(count - self._conflicts, MOST_TOLD)
+        self._conflicts = count
+        lines = self._context.errors.conflicts().decode("utf-8", "replace").splitlines()[-new:] if new else []
+        for path in (json.loads(line)["path"] for line in lines):
+            space = path.strip("/").partition("/")[0]
+            self._tell("conflict", space, {"space": space, "path": path})
 
     def look_now(self) -> None:
         """The same at once, after a change."""
@@ -118,6 +142,7 @@ class Events:
     def _tell(self, kind: Kind, space: str, about: dict[str, Any]) -> None:
         self.last += 1
         self._ring.append(PageEvent(self.last, kind, space, json.dumps(about)))
+        self.told(kind, space)
         self._wake()
 
     def _wake(self) -> None:
@@ -155,6 +180,10 @@ class Events:
     def statistics(self) -> EventsStatistics:
         """Counters, cheap."""
         return EventsStatistics(self.last, len(self._ring), self.streams.total())
+
+
+def _nobody(_kind: str, _space: str) -> None:
+    """Nobody wants to know."""
 
 
 def run_of(status: dict[str, Any]) -> dict[str, Any]:

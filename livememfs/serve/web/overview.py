@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from livememfs import errors
-from livememfs.concurrency import A_NAME, aside, for_each
+from livememfs.concurrency import for_each
 from livememfs.records import keys
 from livememfs.records.space import Meta
-from livememfs.serve.web.render import page
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ async def spaces(site: Site, request: Request) -> Response:
     rows = await rows_of(site, access)
     part = request.query_params.get("part") == "spaces"
     template = "_overview.html" if part else "overview.html"
-    return page(template, access=access, after=place, rows=rows, **_figures(site, access))
+    return await site.page(request, template, after=place, rows=rows, **_figures(site, access))
 
 
 async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
@@ -85,7 +84,7 @@ async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
 async def _fill(site: Site, row: SpaceRow) -> None:
     replica = site.context.replica
     row.state = site.context.consolidations.status(row.name)["state"]
-    row.notes = len(await note_names(replica, row.name))
+    row.notes = len(await site.order.names(row.name, keys.LIVE))
     row.bank = len(await bank_files(replica, row.name))
     try:
         meta = Meta.parse((await replica.read(keys.meta_key(row.name))).data)
@@ -94,18 +93,6 @@ async def _fill(site: Site, row: SpaceRow) -> None:
     else:
         row.description, row.consolidated = meta.description, meta.last_consolidation
     row.complete = True
-
-
-async def note_names(replica: Replica, space: str) -> list[str]:
-    """The notes of a space, newest first."""
-    prefix = keys.live_prefix(space)
-    level = await replica.names.listing(prefix)
-    names = list(level.objects)
-
-    def notes() -> list[str]:
-        return sorted((name for name in names if keys.parse(prefix + name).kind == "note"), reverse=True)
-
-    return await aside(len(names) * A_NAME, notes)
 
 
 async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:

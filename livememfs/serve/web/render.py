@@ -6,16 +6,19 @@ but for `long_page`, which is called from the trio thread.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
 from starlette.responses import Response
 
 from livememfs.concurrency import in_thread
 from livememfs.records import keys
+from livememfs.serve.web.markdown import plain
 from livememfs.serve.web.static import address
 from livememfs.text.times import parse_iso
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 NEVER = "never"
+_DAY = timedelta(days=1)
 _TITLES = {400: "Not possible", 401: "Sign in first", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
 
@@ -74,25 +78,43 @@ def when(moment: datetime | int | None) -> str:
     """A moment as people read it, in UTC."""
     if moment is None:
         return NEVER
-    if isinstance(moment, int):
-        moment = datetime.fromtimestamp(moment, UTC)
-    shown = moment.astimezone(UTC)
+    shown = _moment(moment)
     return f"{shown.day} {shown:%b} {shown.year:04d}, {shown:%H:%M}"
 
 
 def stamp(moment: datetime | int) -> str:
     """A moment as programs read it."""
-    if isinstance(moment, int):
-        moment = datetime.fromtimestamp(moment, UTC)
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return _moment(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def moment(text: str) -> str:
-    """A time in ISO 8601 as people read it; any other text unchanged."""
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago a moment is, in a few characters; after a week its day. The script writes the same."""
+    passed, ahead = abs(now - moment), moment > now
+    if passed < timedelta(minutes=1):
+        return "just now"
+    for unit, length, most in (("min", timedelta(minutes=1), 60), ("h", timedelta(hours=1), 24), ("d", _DAY, 7)):
+        if passed < length * most:
+            return f"in {passed // length} {unit}" if ahead else f"{passed // length} {unit} ago"
+    return f"{moment.day} {moment:%b}" + (f" {moment.year:04d}" if moment.year != now.year else "")
+
+
+@pass_context
+def clock(context: Context, moment: datetime | int | str | None) -> Markup | str:
+    """A moment as an element: how long ago, and the exact time to whoever points at it. Odd text stays as it is."""
+    if moment is None:
+        return NEVER
     try:
-        return when(parse_iso(text))
+        at = parse_iso(moment).astimezone(UTC) if isinstance(moment, str) else _moment(moment)
     except ValueError:
-        return text
+        return str(moment)
+    now = context.get("now")
+    shown = ago(at, now) if isinstance(now, datetime) else when(at)
+    exact = f"{at.day} {at:%b} {at.year:04d}, {at:%H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp(at), exact, shown)
+
+
+def _moment(moment: datetime | int) -> datetime:
+    return (datetime.fromtimestamp(moment, UTC) if isinstance(moment, int) else moment).astimezone(UTC)
 
 
 def size(count: int) -> str:
@@ -119,6 +141,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(part=part, path=path, when=when, moment=moment, stamp=stamp, size=size, place=place)
+    made.filters.update(part=part, path=path, when=when, clock=clock, plain=plain, stamp=stamp, size=size, place=place)
     made.globals.update(count=count, address=address)
     return made

@@ -6,6 +6,7 @@ Owns how an answer is shown. The answer is that of `search/` in the mount. Trio 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.memories.parameters import QUESTION
 from livememfs.recall.index.words import content_words
+from livememfs.serve.web.markdown import plain
 from livememfs.serve.web.overview import rows_of
-from livememfs.serve.web.render import page, place
+from livememfs.serve.web.render import place
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
     from livememfs.recall.search.ranking import Hit
     from livememfs.serve.web.site import Site
 
-LIMIT = 20
+LIMIT, LOOKED_AT = 20, 80
+"""Hits that are shown, and those of which the facets tell."""
+MOST_VALUES = 6
+FACETS = {"in": "where", "type": "type", "agent": "by", "tag": "tag", "subject": "about", "concept": "concept"}
+"""Filters that are offered, and the word for each."""
 WHY = {
     "words": "its words fit",
     "meaning": "its meaning fits",
@@ -49,6 +55,16 @@ class Shown:
     reasons: tuple[tuple[str, int, str], ...]
 
 
+@dataclass(frozen=True)
+class Facet:
+    """One property of what was found. `values`: a value, how many have it, the question with it, whether it is in the
+    question already.
+    """
+
+    title: str
+    values: tuple[tuple[str, int, str, bool], ...]
+
+
 async def in_space(site: Site, request: Request) -> Response:
     """Search one space."""
     space = (await site.space(request)).space
@@ -64,33 +80,67 @@ async def everywhere(site: Site, request: Request) -> Response:
 
 async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str]) -> Response:
     question = request.query_params.get("q", "").strip()[:QUESTION]
-    values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "candidates": 0}
+    values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "facets": (), "found": 0}
     if question:
         from livememfs.recall.search.page import snippet
 
-        answer = await site.context.recall.ask(question, spaces, limit=LIMIT)
+        answer = await site.context.recall.ask(question, spaces, limit=LOOKED_AT)
         results = answer.found
         values = {
             "hits": [
                 _shown(rank, hit, answer.query, snippet(hit.record, hit.piece, answer.query))
-                for rank, hit in enumerate(results.hits, 1)
+                for rank, hit in enumerate(results.hits[:LIMIT], 1)
             ],
             "remarks": [*answer.notes, *results.remarks, *answer.query.doubts],
             "read_as": answer.query.describe(),
             "strategy": results.strategy,
-            "candidates": results.candidates,
+            "facets": _facets(question, results.hits),
+            "found": len(results.hits),
         }
     part = request.query_params.get("part") == "results"
     template = "_results.html" if part else "search.html"
-    return page(template, access=access_of(request), space=space, question=question, **values)
+    return await site.page(request, template, space=space, question=question, **values)
+
+
+def _facets(question: str, hits: Sequence[Hit]) -> tuple[Facet, ...]:
+    """What would narrow a question down, by what the hits have."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    for hit in hits:
+        record = hit.record
+        own = [("in", record.kind), ("type", record.type), ("agent", record.agent), *record.labels]
+        for name, value in dict.fromkeys(own):
+            if name in counts and value and "," not in value and '"' not in value:
+                counts[name][value] += 1
+    facets = []
+    for name, title in FACETS.items():
+        values = [
+            (value, count, *_with_filter(question, name, value))
+            for value, count in counts[name].most_common(MOST_VALUES)
+            if count < len(hits) or _filter(name, value) in question
+        ]
+        if values:
+            facets.append(Facet(title, tuple(values)))
+    return tuple(facets)
+
+
+def _filter(name: str, value: str) -> str:
+    return f"{name}:{value}" if re.fullmatch(r"[\w.@/-]*\w", value) else f'{name}:"{value}"'
+
+
+def _with_filter(question: str, name: str, value: str) -> tuple[str, bool]:
+    """The question with a filter, or without it where it is there."""
+    filter_, words = _filter(name, value), question.split(" ")
+    if filter_ in words:
+        return " ".join(word for word in words if word != filter_), True
+    return f"{question} {filter_}".strip(), False
 
 
 def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
     record = hit.record
     about = tuple(filter(None, (record.space, record.type or record.kind, record.mark, record.agent, hit.mark)))
     reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=itemgetter(1)))
-    title = " ".join(record.title.split()) or record.ref
-    marked = tuple(_marked(text, list(content_words(query.text))))
+    title = plain(record.title) or record.ref
+    marked = tuple(_marked(plain(text), list(content_words(query.text))))
     return Shown(rank, title, about, record.created, hit.score, place(record.key), marked, reasons)
 
 

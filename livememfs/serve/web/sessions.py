@@ -19,10 +19,8 @@ from livememfs.recall.turn.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Session, Summary, prompts_in
+from livememfs.serve.web.address import name_in
 from livememfs.serve.web.markdown import rendered
-from livememfs.serve.web.overview import in_pages
-from livememfs.serve.web.render import long_page, page
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +32,10 @@ if TYPE_CHECKING:
 SHOWN_SESSIONS, READ_SESSIONS = 100, 500
 SHOWN_OBSERVATIONS, SHOWN_PROMPTS = 80, 100
 AROUND = 5
+NAME_AFTER = 3
+"""`/s/SPACE/sessions/ID`, `/s/SPACE/observations/ID`: the name stands behind three parts."""
+MAX_TITLE, FIRST_BYTES = 120, 64 << 10
+"""Characters of a title, and so far the first prompt is looked for."""
 AT_ONCE = 16
 _NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -49,18 +51,21 @@ class Day:
 async def sessions(site: Site, request: Request) -> Response:
     """The sessions of a space, the last active first."""
     space, replica = (await site.space(request)).space, site.context.replica
+    place = site.events.place(site.events.last)
     folders = sorted((await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders)
     contents = await _contents(replica, folders[:READ_SESSIONS], partial(keys.session_key, space))
-    parsed = await in_thread(lambda: _parsed(space, contents))
-    left_out = len(folders) - min(len(parsed), SHOWN_SESSIONS)
-    return page(
-        "sessions.html", access=access_of(request), space=space, sessions=parsed[:SHOWN_SESSIONS], left_out=left_out
-    )
+    parsed = (await in_thread(lambda: _parsed(space, contents)))[:SHOWN_SESSIONS]
+    names = [name for name, _ in parsed]
+    prompts = await _contents(replica, names, lambda name: keys.session_key(space, name, keys.PROMPTS))
+    titles = await in_thread(lambda: {name: title_of(data) for name, data in prompts.items()})
+    listed = {"sessions": parsed, "titles": titles, "left_out": len(folders) - len(parsed)}
+    return await site.page(request, "sessions.html", space=space, after=place, **listed)
 
 
 async def session(site: Site, request: Request) -> Response:
     """One session: its summary, its prompts, its observations."""
-    space, name, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
+    space, name, replica = (await site.space(request)).space, name_in(request, NAME_AFTER), site.context.replica
+    place = site.events.place(site.events.last)
     if name not in (await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
     key = partial(keys.session_key, space, name)
@@ -69,9 +74,11 @@ async def session(site: Site, request: Request) -> Response:
     prompts = await in_thread(lambda: list(prompts_in(lines)))
     summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
     observed = await _observations(replica, space, record.observations)
-    return await long_page(
+    return await site.page(
+        request,
         "session.html",
-        access=access_of(request),
+        after=place,
+        title=_line(prompts[0][1]) if prompts else "",
         space=space,
         name=name,
         session=record,
@@ -85,19 +92,24 @@ async def session(site: Site, request: Request) -> Response:
 async def observations(site: Site, request: Request) -> Response:
     """The timeline of a space, newest first; older with `?before=`."""
     space, replica = (await site.space(request)).space, site.context.replica
-    names = (await _names(replica, space))[::-1]
-    shown, older = in_pages(names, request.query_params.get("before", ""), SHOWN_OBSERVATIONS)
+    place, before = site.events.place(site.events.last), request.query_params.get("before", "")
+    total = len(await site.order.names(space, keys.OBSERVATIONS))
+    found = await site.order.newest(space, keys.OBSERVATIONS, before, SHOWN_OBSERVATIONS + 1)
+    shown = [item.key.rpartition("/")[2] for item in found[:SHOWN_OBSERVATIONS]]
+    older = shown[-1] if len(found) > SHOWN_OBSERVATIONS else ""
     days = _days(await _observations(replica, space, shown))
-    listed = {"days": days, "icons": ICONS, "total": len(names), "older": older}
-    return await long_page("observations.html", access=access_of(request), space=space, **listed)
+    listed = {"days": days, "icons": ICONS, "total": total, "older": older}
+    return await site.page(request, "observations.html", space=space, after=place, **listed)
 
 
 async def observation(site: Site, request: Request) -> Response:
     """One observation, and those before and after it."""
-    space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
-    names = await _names(replica, space)
-    missing = errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
-    at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
+    space, given, replica = (await site.space(request)).space, name_in(request, NAME_AFTER), site.context.replica
+    uid = given.removesuffix(".md")
+    dated = (await site.order.names(space, keys.OBSERVATIONS)).dated
+    names = await in_thread(lambda: [name for name in dated if keys.MemoryName.parse(name) is not None])
+    missing = errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{given}")
+    at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name[:-3])), None)
     if at is None:
         raise missing
     around = await _observations(replica, space, names[max(at - AROUND, 0) : at + AROUND + 1])
@@ -105,9 +117,9 @@ async def observation(site: Site, request: Request) -> Response:
     if record is None:
         raise missing
     html = await in_thread(partial(rendered, record.narrative))
-    return page(
+    return await site.page(
+        request,
         "observation.html",
-        access=access_of(request),
         space=space,
         record=record,
         html=html,
@@ -115,6 +127,16 @@ async def observation(site: Site, request: Request) -> Response:
         icons=ICONS,
         slug=keys.session_slug(record.session) if record.session else "",
     )
+
+
+def title_of(prompts: bytes) -> str:
+    """The first prompt of a session, on one line; empty without one."""
+    return next((_line(words) for _, words in prompts_in(prompts[:FIRST_BYTES].split(b"\n"))), "")
+
+
+def _line(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= MAX_TITLE else line[: MAX_TITLE - 1].rstrip() + "…"
 
 
 def _parsed(space: str, contents: Mapping[str, bytes]) -> list[tuple[str, Session]]:
@@ -144,12 +166,6 @@ async def _contents(replica: Replica, names: Iterable[str], key_of: Callable[[st
 
     await for_each(names, read, at_once=AT_ONCE)
     return contents
-
-
-async def _names(replica: Replica, space: str) -> list[str]:
-    level = await replica.names.listing(keys.observations_prefix(space))
-    names = list(level.objects)
-    return await in_thread(lambda: sorted(name for name in names if keys.MemoryName.parse(name) is not None))
 
 
 async def _observations(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:

@@ -6,14 +6,13 @@ Owns the cookie. Refuses to keep an invalid token, and to put one into an addres
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 from starlette.responses import RedirectResponse
 
 from livememfs.records.token import MAX_SECRET
 from livememfs.serve.guard import COOKIE, local_path
+from livememfs.serve.web.acts import fields
 from livememfs.serve.web.render import page
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from livememfs.serve.web.site import Site
 
-MAX_FORM, MAX_FIELDS = 8_192, 16
 UNKNOWN = "This token is not valid: it is mistyped, expired or revoked."
 
 
@@ -50,18 +48,3 @@ async def leave(_site: Site, _request: Request) -> Response:
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
-
-
-async def fields(request: Request) -> dict[str, str]:
-    """The fields of a small form, the last of each name; none if it is too large."""
-    data = bytearray()
-    async with aclosing(request.stream()) as chunks:
-        async for chunk in chunks:
-            data += chunk
-            if len(data) > MAX_FORM:
-                return {}
-    try:
-        values_of = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
-    except ValueError:
-        return {}
-    return {name: values[-1] for name, values in values_of.items()}

@@ -7,16 +7,20 @@ traceback. Trio thread only.
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
 
 from livememfs import errors
+from livememfs.concurrency import in_thread
+from livememfs.serve.web.acts import Acts
 from livememfs.serve.web.events import Events
-from livememfs.serve.web.render import error_page
+from livememfs.serve.web.order import SpaceOrder
+from livememfs.serve.web.render import error_page, page
 from livememfs.serve.web.who import access_of
 from livememfs.tree.space.root import Space
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.serve")
 
+Setting = tuple[str, str, str]
+"""The name of a setting, its value, and what it means."""
 Handler = Callable[["Site", "Request"], Awaitable["Response"]]
 STORE_FAILED = "The store does not answer as it should."
 _STATUS = {
@@ -51,12 +57,16 @@ _STATUS = {
 
 
 class Site:
-    """The page of one tree. `timeout`: most seconds for an answer, except the stream of events."""
+    """The page of one tree. `timeout`: most seconds for an answer, except the stream of events. `settings` are shown to
+    those who administer the bucket.
+    """
 
-    def __init__(self, root: Root, sign_in: SignIn, timeout: float = 30.0) -> None:
+    def __init__(self, root: Root, sign_in: SignIn, timeout: float = 30.0, *, settings: Sequence[Setting] = ()) -> None:
         self.root, self.context = root, root.context
-        self.sign_in, self.timeout = sign_in, timeout
+        self.sign_in, self.timeout, self.settings = sign_in, timeout, settings
+        self.order, self.acts = SpaceOrder(self), Acts(self)
         self.events = Events(root)
+        self.events.told = self.order.heard
         self._counts = {"requests": 0, "failed": 0}
 
     async def public(self, handler: Handler, request: Request) -> Response:
@@ -101,6 +111,12 @@ class Site:
         if not isinstance(node, Space):
             raise errors.NotFound(path=name)
         return node
+
+    async def page(self, request: Request, template: str, /, **values: Any) -> Response:
+        """A page for the caller, with what was just done; made in a thread, for it may be long."""
+        access, now = access_of(request), self.context.clock.now()
+        notice = self.acts.notice(request)
+        return await in_thread(partial(page, template, access=access, now=now, notice=notice, **values))
 
     def close(self) -> None:
         """End the streams of events."""

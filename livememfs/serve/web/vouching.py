@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from starlette.responses import RedirectResponse
-
 from livememfs import errors
 from livememfs.memories.storing import trust_of_object
 from livememfs.memories.storing import vouch as vouch_memory
 from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import vouch as vouch_bank
+from livememfs.serve.web.acts import Done, author, fields
 from livememfs.serve.web.render import place
-from livememfs.serve.web.signin import fields
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -40,36 +38,28 @@ def offered(trust: Trust, access: Access) -> dict[str, str]:
     }
 
 
-async def memory(site: Site, request: Request) -> Response:
-    """A memory gets the class `trust` of the form. NotFound, Forbidden, BadRequest."""
-    space = (await site.space(request, "write")).space
-    collection, name = request.path_params["collection"], request.path_params["name"]
-    key, context = f"{space}/{collection}/{name}", site.context
-    if keys.parse(key).kind != "memory" or keys.has_ended(key, context.clock.now()):
+async def vouch(site: Site, request: Request) -> Response:
+    """The memory or bank file `key` of the form (`memories/NAME`, `bank/PATH`) gets its class `trust`; a bank file by a
+    run of its own. NotFound, Forbidden, BadRequest.
+    """
+    space, given = (await site.space(request, "write")).space, await fields(request)
+    key, context, by = f"{space}/{given.get('key', '')}", site.context, author(site, request)
+    parsed = keys.parse(key)
+    if parsed.kind not in ("memory", "bank") or keys.has_ended(key, context.clock.now()):
         raise errors.NotFound(path=key)
     try:
         info = await context.replica.names.stat(key)
-        trust = _allowed(request, await trust_of_object(context.replica, key), await fields(request))
+        is_memory = parsed.kind == "memory"
+        was = await trust_of_object(context.replica, key) if is_memory else trust_of(info.meta, {})
     except errors.ObjectMissing:
         raise errors.NotFound(path=key) from None
-    await vouch_memory(context.replica, context.clock, info, trust, by=_by(site, request))
-    return RedirectResponse(place(key), 303)
-
-
-async def bank(site: Site, request: Request) -> Response:
-    """A bank file gets the class `trust` of the form, as a run of its own. As `memory`."""
-    space, path = (await site.space(request, "write")).space, request.path_params["path"]
-    key, context = keys.bank_key(space, path), site.context
-    if keys.parse(key).kind != "bank":
-        raise errors.NotFound(path=key)
-    try:
-        was = trust_of((await context.replica.read(key)).info.meta, {})
-    except errors.ObjectMissing:
-        raise errors.NotFound(path=key) from None
-    trust = _allowed(request, was, await fields(request))
-    leases, by = context.consolidations.leases, _by(site, request)
-    await vouch_bank(context.replica, context.clock, leases, context.host, space, path, trust, by)
-    return RedirectResponse(place(key), 303)
+    trust = _allowed(request, was, given)
+    if is_memory:
+        await vouch_memory(context.replica, context.clock, info, trust, by=by)
+    else:
+        path, leases = parsed.name, context.consolidations.leases
+        await vouch_bank(context.replica, context.clock, leases, context.host, space, path, trust, by)
+    return site.acts.done(place(key), Done(space, f"Told as {trust.word} from now on."))
 
 
 def _allowed(request: Request, was: Trust, given: dict[str, str]) -> Trust:
@@ -80,7 +70,3 @@ def _allowed(request: Request, was: Trust, given: dict[str, str]) -> Trust:
     if trust > was:
         access_of(request).require(request.path_params["space"], "admin")
     return trust
-
-
-def _by(site: Site, request: Request) -> str:
-    return access_of(request).name or site.context.owner

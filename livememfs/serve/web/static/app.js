@@ -37,34 +37,80 @@
 
   const replaceIn = (id) => (found) => $(id).replaceChildren(...found.childNodes);
 
-  // --- live notes ---
+  // --- times ---
+
+  const UNITS = [["min", 60, 60], ["h", 3600, 24], ["d", 86400, 7]];
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+  // As the server writes them.
+  function ago(moment) {
+    const passed = (Date.now() - moment) / 1000, length = Math.abs(passed);
+    if (length < 60) return "just now";
+    for (const [unit, seconds, most] of UNITS) {
+      if (length < seconds * most) {
+        const many = `${Math.floor(length / seconds)} ${unit}`;
+        return passed < 0 ? `in ${many}` : `${many} ago`;
+      }
+    }
+    const day = `${moment.getUTCDate()} ${MONTHS[moment.getUTCMonth()]}`;
+    return moment.getUTCFullYear() === new Date().getUTCFullYear() ? day : `${day} ${moment.getUTCFullYear()}`;
+  }
+
+  setInterval(() => {
+    for (const shown of document.querySelectorAll("time[datetime][title]:not(.exact)")) {
+      const words = ago(new Date(shown.dateTime));
+      if (shown.textContent !== words) shown.textContent = words;
+    }
+  }, 20000);
+
+  // --- the feed ---
 
   const GLIDING = 40; // cards that are moved for the eye; nobody sees more of them
 
-  const arriving = new Map(), waiting = [];
+  const waiting = [];
 
-  const cardOf = (name) => [...waiting, ...$("notes").children].find((card) => card.dataset.name === name);
+  const nameOf = (card) => `${card.dataset.space}/${card.dataset.key}`;
+  const cards = () => [...waiting, ...$("feed").children];
 
-  function countBy(difference) {
-    const total = $("total"), now = Math.max(0, Number(total.dataset.total) + difference);
-    total.dataset.total = now;
-    total.textContent = `${now.toLocaleString("en")} ${now === 1 ? "note" : "notes"} waiting`;
-    $("empty").hidden = $("notes").children.length > 0;
+  // The first page of the list is asked for again, and what is new or different in it is taken over. So the filters of
+  // the page hold, and what arrives in a crowd costs one request.
+  function merge(found) {
+    const total = found.querySelector("#total"), list = found.querySelector("#feed");
+    if (total && $("total")) $("total").textContent = total.textContent;
+    if (!list) return;
+    const known = new Map(cards().map((card) => [nameOf(card), card]));
+    for (const card of [...list.children]) {
+      const before = known.get(nameOf(card));
+      if (!before) {
+        if ("newest" in $("feed").dataset) waiting.push(card);
+      } else if (before.dataset.etag !== card.dataset.etag || before.classList.contains("gone")) {
+        if (waiting.includes(before)) waiting[waiting.indexOf(before)] = card;
+        else before.replaceWith(card);
+      }
+    }
+    const came = waiting.length && waiting[0];
+    insertWaiting();
+    if (came) $("news").textContent = `New: ${came.querySelector("header").innerText}`;
   }
 
-  // Notes come in above the others. Whoever has scrolled goes on reading where they were; at the top the others glide
+  function went(about) {
+    const name = `${about.space}/${about.key}`;
+    for (const card of cards()) if (nameOf(card) === name) card.classList.add("gone");
+  }
+
+  // Things come in above the others. Whoever has scrolled goes on reading where they were; at the top the others glide
   // down, which moves nothing but their picture. What arrives while they glide comes in with what else does.
   let gliding = false;
 
   function insertWaiting() {
     if (gliding || !waiting.length) return;
-    const list = $("notes"), cards = waiting.splice(0), shown = [...list.children];
+    const list = $("feed"), cards = waiting.splice(0), shown = [...list.children];
     const seen = shown.slice(0, GLIDING).map((one) => [one, one.getBoundingClientRect().top]);
     const anchor = seen.find(([, top]) => top >= 0), scrolled = scrollY;
     for (const card of cards) {
-      list.insertBefore(card, [...list.children].find((one) => one.dataset.name < card.dataset.name) || null);
+      list.insertBefore(card, [...list.children].find((one) => one.dataset.at < card.dataset.at) || null);
     }
-    $("empty").hidden = true;
+    if ($("empty")) $("empty").hidden = true;
     if (scrolled > 0 && anchor && list.getBoundingClientRect().top < 0) {
       const moved = anchor[0].getBoundingClientRect().top - anchor[1];
       if (moved) scrollBy({ top: moved, behavior: "instant" });
@@ -97,54 +143,57 @@
     });
   }
 
-  async function noteCame(about) {
-    const known = cardOf(about.name);
-    if (about.kind === "delete") {
-      if (known && !known.classList.contains("gone")) {
-        known.classList.add("gone");
-        countBy(-1);
-      }
-      return;
-    }
-    if (!("newest" in $("notes").dataset) && !known) return;
-    if (arriving.get(about.name) === about.etag) return;
-    arriving.set(about.name, about.etag);
-    const found = await part(`${inSpace(page.space)}note/${encodeURIComponent(about.name)}?part=card`);
-    if (arriving.get(about.name) === about.etag) arriving.delete(about.name);
-    const card = found && found.querySelector("li.note");
-    if (!card) return;
-    const now = cardOf(about.name);
-    if (now) {
-      if (now.classList.contains("gone")) countBy(1);
-      if (waiting.includes(now)) waiting[waiting.indexOf(now)] = card;
-      else now.replaceWith(card);
-    } else {
-      waiting.push(card);
-      insertWaiting();
-      countBy(1);
-      $("told").textContent = `A new note by ${card.querySelector(".agent").textContent}`;
-    }
-  }
-
   // --- pages and what they listen to ---
 
-  function bankChanged(about) {
-    if (page.page === "bankfile" && about.name !== page.name) return;
-    const link = document.createElement("a");
-    link.href = location.href;
-    link.textContent = "Look again";
-    $("notice").replaceChildren(page.page === "bank" ? "The bank has changed. " : "This file has changed. ", link);
+  const OBJECTS = ["note", "bank", "observation", "memory", "session", "summary", "space"];
+  const KINDS = ["hello", ...OBJECTS, "conflict", "run", "status"];
+  const nothing = () => {};
+  const here = () => location.pathname + location.search;
+  const every = (kinds, told) => Object.fromEntries(kinds.map((kind) => [kind, told]));
+
+  // A part of the page that is asked for again: never under somebody's hands.
+  function renewLive(found) {
+    const live = found.querySelector("#live"), there = $("live");
+    if (!live || there.querySelector("form:focus-within")) return offer("This has changed.");
+    const open = [...there.querySelectorAll("details")].map((one) => one.open);
+    there.replaceChildren(...live.childNodes);
+    [...there.querySelectorAll("details")].forEach((one, index) => { one.open = open[index] || false; });
   }
 
-  const nothing = () => {};
+  function offer(words) {
+    const link = document.createElement("a");
+    link.href = here();
+    link.textContent = "Look again";
+    $("news").replaceChildren(`${words} `, link);
+  }
+
   const listeners = {
     overview: () => {
       const renew = renewing(() => "/?part=spaces", replaceIn("overview"), 400);
-      return { note: renew, bank: renew, run: renew, status: renew };
+      return every(["note", "bank", "run", "status", "conflict", "space"], renew);
     },
-    live: () => ({ note: noteCame }),
-    bank: () => ({ bank: bankChanged }),
-    bankfile: () => ({ bank: bankChanged }),
+    feed: () => {
+      if (!$("feed") || !$("feed").hasAttribute("aria-label")) return {};
+      const renew = renewing(here, merge, 30);
+      const told = (about) => {
+        if (page.prefix && !(about.key || "").startsWith(page.prefix)) return;
+        if (about.kind === "delete") went(about);
+        renew();
+      };
+      return every(page.only ? [page.only] : ["note", "observation", "memory", "summary", "run", "conflict"], told);
+    },
+    one: () => {
+      const renew = renewing(here, renewLive, 30);
+      return every(OBJECTS, (about) => {
+        if (about.key !== page.key) return;
+        if (about.kind === "delete") { $("news").textContent = "It was removed."; $("live").classList.add("gone"); }
+        else { $("live").classList.remove("gone"); $("news").textContent = ""; renew(); }
+      });
+    },
+    renewed: () => {
+      const renew = renewing(here, renewLive, 100);
+      return every(page.on.split(" "), (about) => { if (!page.key || page.key === about.key) renew(); });
+    },
     consolidation: () => {
       const renew = renewing(() => `${inSpace(page.space)}consolidation?part=run`, replaceIn("run"), 100);
       return { run: renew };
@@ -175,7 +224,7 @@
       }
     });
     source.addEventListener("reset", () => location.reload());
-    for (const kind of ["hello", "note", "bank", "run", "status"]) {
+    for (const kind of KINDS) {
       source.addEventListener(kind, (event) => {
         if (event.lastEventId) last = event.lastEventId;
         (told[kind] || nothing)(JSON.parse(event.data));
@@ -221,11 +270,85 @@
       }, 180);
     });
   }
+  // --- forms ---
+
+  const address = new URL(location);
+  if (address.searchParams.has("did")) { // what was just done is not said again
+    address.searchParams.delete("did");
+    history.replaceState(null, "", address);
+  }
+
+  for (const form of document.querySelectorAll(".filters")) {
+    form.classList.add("quick");
+    form.addEventListener("change", () => form.requestSubmit());
+    form.addEventListener("submit", () => { // addresses without what is empty
+      for (const one of form.elements) if (one.name && !one.value) one.disabled = true;
+    });
+    addEventListener("pageshow", () => { for (const one of form.elements) one.disabled = false; });
+  }
+
+  const write = $("write");
+  function openWrite() {
+    write.open = true;
+    write.querySelector("textarea").focus();
+  }
+
+  let changed = false;
+  addEventListener("input", (event) => { if (event.target.matches("textarea")) changed = true; });
+  addEventListener("submit", () => { changed = false; });
+  addEventListener("beforeunload", (event) => { if (changed) event.preventDefault(); });
+
+  // --- tabs ---
+
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab) {
+    const strip = tab.parentElement;
+    strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2;
+  }
+
+  // --- keys ---
+
+  const keys = $("keys"), tabs = [...document.querySelectorAll(".tabs [data-go]")];
+  if (keys) {
+    $("help").hidden = false;
+    $("help").addEventListener("click", () => keys.showModal());
+    $("tab-keys").textContent = tabs.map((one) => `${one.dataset.go} ${one.textContent}`).join(", ");
+  }
+  let going = 0;
+
+  function step(by) {
+    const links = [...document.querySelectorAll("main a.open")];
+    if (!links.length) return;
+    const here = document.activeElement;
+    const at = links.findIndex((one) => one === here || (one.closest("li") || one).contains(here));
+    const next = links[Math.min(links.length - 1, Math.max(0, at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by))];
+    next.focus({ preventScroll: true });
+    (next.closest("li") || next).scrollIntoView({ block: "nearest", behavior: calm.matches ? "instant" : "smooth" });
+  }
+
   addEventListener("keydown", (event) => {
     const typing = event.target.closest && event.target.closest("input, textarea, select, [contenteditable]");
-    if (!field || typing || event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && typing && typing.form) {
+      event.preventDefault();
+      typing.form.requestSubmit(typing.form.querySelector("button.main"));
+      return;
+    }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (going && event.timeStamp - going < 1500) {
+      going = 0;
+      const to = tabs.find((one) => one.dataset.go === event.key);
+      if (to) { event.preventDefault(); to.click(); }
+      return;
+    }
+    const one = [...document.querySelectorAll("[data-does]")].find((each) => each.dataset.does === event.key);
+    if (event.key === "/" && field) { field.focus(); field.select(); }
+    else if (event.key === "g") going = event.timeStamp;
+    else if (event.key === "?" && keys) keys.showModal();
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (one && write && write.contains(one)) openWrite();
+    else if (one) one.click();
+    else return;
     event.preventDefault();
-    field.focus();
-    field.select();
   });
 })();
