@@ -78,6 +78,7 @@ class Hooks:
             given = await aside(len(request), lambda: payload(request, path=path))
             said = await self._placed(space, await self._whole(given, contract.said(given)))
             said = await self._capture.take(space, said)
+            self._capture.heard(space, said)
             with trio.move_on_after(PATIENCE) as waiting:
                 if contract.forgets(given):
                     await self._prehook.forget(space, said.session)

@@ -12,6 +12,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.code.workplaces import Workplaces
 from livememfs.errors import TooLarge
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.storing import store_text
 from livememfs.records.sealing import NoteForm
 from livememfs.spaces.objects import OnPrivate, unheard
@@ -29,11 +30,14 @@ async def write_note(
     tags: Sequence[str] = (),
     on_private: OnPrivate = unheard,
     code: Workplaces | None = None,
+    dictated: Dictated | None = None,
 ) -> str:
     """Write a note and return its key; see `storing.store_text`. Front matter in `text` wins over arguments."""
     whole = _with_arguments(text, category, tags)
     form = NoteForm()
-    return await store_text(replica, clock, form, space, whole, agent=agent, on_private=on_private, code=code)
+    return await store_text(
+        replica, clock, form, space, whole, agent=agent, on_private=on_private, code=code, dictated=dictated
+    )
 
 
 def _with_arguments(text: str, category: str | None, tags: Sequence[str]) -> str:

@@ -2,11 +2,12 @@
 indexer.
 
 Owns telling the two apart: a use is counted when a reader has opened a few and then rests. Refuses to know processes:
-the caller says who belongs together. Trio thread only.
+the caller says who belongs together, and is not asked for each file of many. Trio thread only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 RESTS = 5.0
@@ -29,6 +30,17 @@ class Opened:
 
     def __init__(self) -> None:
         self._readers: dict[int, _Reader] = {}
+        self._asked: dict[int, tuple[int, float]] = {}
+
+    def reader(self, pid: int, now: float, find: Callable[[int], int]) -> int:
+        """The reader that a process is, or belongs to; 0 for none. What `find` says counts for a moment."""
+        known, at = self._asked.get(pid, (0, float("-inf")))
+        if now - at >= RESTS:
+            self._asked.pop(pid, None)
+            self._asked[pid] = known, _ = find(pid), now
+            while len(self._asked) > MOST_READERS:
+                del self._asked[next(iter(self._asked))]
+        return known
 
     def note(self, reader: int, space: str, key: str, now: float) -> None:
         """A reader opened a record at `now`, in seconds of any clock. Ask `rested` first."""

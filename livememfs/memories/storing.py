@@ -26,10 +26,11 @@ from livememfs.errors import (
     PreconditionFailed,
     TooLarge,
 )
+from livememfs.memories.dictated import Dictated
 from livememfs.records import keys
 from livememfs.records.memory import Memory, sealed
 from livememfs.records.metadata import META_TRUST
-from livememfs.records.sealing import BY_AGENT, Form, MemoryForm, Provenance, says_nothing
+from livememfs.records.sealing import BY_AGENT, Form, MemoryForm, says_nothing
 from livememfs.records.trust import Trust, check_raise, kept_stamp, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
@@ -144,20 +145,24 @@ async def remember(
     agent: str,
     on_private: OnPrivate = unheard,
     code: Workplaces | None = None,
+    dictated: Dictated | None = None,
 ) -> str:
     """Store a memory and return its key; see `store_text`."""
     form = MemoryForm(collection)
-    return await store_text(replica, clock, form, space, text, agent=agent, on_private=on_private, code=code)
+    return await store_text(
+        replica, clock, form, space, text, agent=agent, on_private=on_private, code=code, dictated=dictated
+    )
 
 
 async def store_text(
     replica: Replica, clock: Clock, form: Form, space: str, text: str, *, agent: str, on_private: OnPrivate,
-    code: Workplaces | None = None,
+    code: Workplaces | None = None, dictated: Dictated | None = None,
 ) -> str:  # fmt: skip
     """Store a text that has no name as a note or a memory, and return its key; when this returns, the bucket has it.
 
-    `on_private` is called with what was replaced; `code` knows in which code somebody works. Raises
-    NotFound without the space, BadRequest for a text that is empty after its front matter, NotText, TooLarge,
+    `on_private` is called with what was replaced; `code` knows in which code somebody works, `dictated` whether the
+    words are a user's. Raises NotFound without the space, BadRequest for a text that is empty after its front matter,
+    NotText, TooLarge,
     AlreadyExists when no free name was found.
     """
     await require_space(replica, space)
@@ -165,7 +170,8 @@ async def store_text(
     path = f"{space}/{form.folder}/(new {form.noun})"
     if says_nothing(raw):
         raise BadRequest(path=path, detail=f"there is nothing in the {form.noun}")
-    origin = Provenance(about=await code.fields(space, raw)) if code is not None else BY_AGENT
+    origin = dictated.origin(space, raw, now) if dictated is not None else BY_AGENT
+    origin = replace(origin, about=await code.fields(space, raw)) if code is not None else origin
     seal = partial(form.seal, raw, path=path, written_name="", space=space, agent=agent, now=now, origin=origin)
     sealed = await aside(len(raw), seal)
     if sealed.replaced:

@@ -17,6 +17,7 @@ from livememfs.clock import Clock
 from livememfs.code.workplaces import Workplaces
 from livememfs.errors import BadRequest
 from livememfs.memories import storing as memories
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
 from livememfs.memories.uses import Uses
 from livememfs.recall.index.record import Record
@@ -41,7 +42,8 @@ Answered = dict[str, Any]
 @dataclass(frozen=True)
 class Desk:
     """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
-    was replaced in a text that it stores; `code` knows in which code it works, `uses` what memories were worth.
+    was replaced in a text that it stores; `code` knows in which code it works, `uses` what memories were worth,
+    `dictated` what users have said.
     """
 
     replica: Replica
@@ -52,6 +54,7 @@ class Desk:
     on_private: OnPrivate = unheard
     code: Workplaces | None = None
     uses: Uses | None = None
+    dictated: Dictated | None = None
 
 
 # --- finding -----------------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ async def _store(desk: Desk, collection: str, content: str, fields: Mapping[str,
         raise _refused(desk, collection, f"the subjects are too long: {error}") from error
     key = await memories.remember(
         desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private,
-        code=desk.code,
+        code=desk.code, dictated=desk.dictated,
     )  # fmt: skip
     name = keys.MemoryName.parse(key.rpartition("/")[2])
     ends = name.expires_at if name is not None else None

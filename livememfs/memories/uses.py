@@ -154,10 +154,14 @@ class Uses:
             state = self._spaces[space]
             self._tell({(space, name): state.sum(name)[:2] for name in names})
 
-    def opened_by(self, reader: int, space: str, key: str) -> None:
-        """Take note that somebody opened the file of a record: a use, unless many are opened (see `Opened`)."""
+    def opened_by(self, pid: int, space: str, key: str, find: Callable[[int], int] = int) -> None:
+        """Take note that a process opened the file of a record: a use, unless many are opened (see `Opened`).
+        `find(pid)`: the reader that it belongs to; 0 for none.
+        """
+        now = trio.current_time()
         self._count_opened()
-        self._opened.note(reader, space, key, trio.current_time())
+        if reader := self._opened.reader(pid, now, find):
+            self._opened.note(reader, space, key, now)
 
     def _count_opened(self) -> None:
         for space, key in self._opened.rested(trio.current_time()):

@@ -17,6 +17,7 @@ import trio
 
 from livememfs.cache.inbox import Inbox
 from livememfs.clock import Clock
+from livememfs.memories.dictated import Dictated
 from livememfs.observing.own_use import OwnUse
 from livememfs.records.event import (
     OBSERVED_KINDS,
@@ -132,6 +133,12 @@ class Capture:
         self._own = OwnUse(self.settings.mounted, self.settings.home, self.settings.own_tools)
         self._latest: dict[tuple[str, str, str], tuple[str, datetime]] = {}
         self._counts = {"captured": 0, "repeated": 0, "redacted": 0}
+        self.dictated = Dictated()
+
+    def heard(self, space: str, said: Said) -> None:
+        """Take note of what a user has dictated, as a hook told: any process writes to the files of a session."""
+        if said.kind == "prompt" and not said.skipped and not said.subagent:
+            self.dictated.heard(space, said.text, self._clock.now())
 
     async def take(self, space: str, said: Said) -> Said:
         """Accept what a hook told. Returns it without what is private, and with the reason if it is only counted.

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from livememfs.cache.inbox import Queued
 from livememfs.errors import NotText, ObjectMissing
 from livememfs.observing.builtin import NAME as BUILTIN
+from livememfs.observing.corrections import links_of
 from livememfs.observing.prompt import Known
+from livememfs.observing.proposing import with_waiting
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation, observation_id
@@ -91,6 +93,8 @@ async def known_of(
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     observations = await observations_of(replica, place.space, wanted)
+    if len(observations) < len(wanted):
+        observations = await with_waiting(replica, place.space, wanted, observations)
     observations = [each for each in observations if each.trust > Trust.WEB]
     trust, summary = least(each.trust for each in observations), ""
     if with_summary and (data := await data_of(replica, place.key(keys.SUMMARY))):
@@ -191,6 +195,8 @@ def came_of(
         trust = min(most, trust_of_events(events)) if model == BUILTIN else seen
         extra = {FIELD: trust.word, **(code[number - 1] if code else {})}
         observation = _observation(batch.place, number, draft, events, model, extra)
+        links = links_of(draft, observation.id, trust, known.earlier)
+        observation = replace(observation, extra={**observation.extra, **links})
         key = keys.observations_prefix(batch.place.space) + observation.name
         outcome.objects[key] = observation.render()
         outcome.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]

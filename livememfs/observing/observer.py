@@ -24,6 +24,7 @@ from livememfs.concurrency import Background
 from livememfs.memories.proposals import wanted
 from livememfs.observing import builtin as observe_builtin
 from livememfs.observing.ask import WRONG, ObserverRequest, ObserveSettings
+from livememfs.observing.corrections import judged_by_words, with_earlier, with_the_older
 from livememfs.observing.due import Due
 from livememfs.observing.incode import claimed
 from livememfs.observing.known import Batch, SessionPlace, came_of, data_of, known_of, recorded, session_of
@@ -273,6 +274,7 @@ class Observer:
         session = await session_of(self._replica, batch.place, self._clock.now())
         answers = sum(event.kind == "said" for event in batch.events)
         known = await known_of(self._replica, batch.place, session, with_summary=bool(batch.stops), answers=answers)
+        known = await with_earlier(self._replica, batch.place.space, batch.events, known)
         reply = await (self._ask(batch, known) if self._asking.model is not None else self._without_model(batch, known))
         if reply is None:
             return
@@ -282,6 +284,7 @@ class Observer:
         code = await claimed(self._code, batch, reply)
         now = self._clock.now()
         outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=now, code=code)
+        await with_the_older(self._replica, batch.place.space, outcome.objects)
         if asks:
             outcome = await propose(self._replica, batch.place, outcome, self.model, now)
         # A reply without a summary: its stops are tried once more, then given up.
@@ -309,6 +312,7 @@ class Observer:
 
     async def _without_model(self, batch: Batch, known: Known) -> ObserverReply:
         reply = observe_builtin.observed(batch.events)
+        reply = replace(reply, observations=await judged_by_words(reply.observations, known.earlier))
         if not batch.stops:
             return reply
         prompts = last_prompts(await data_of(self._replica, batch.place.key(keys.PROMPTS)), 1_000)

@@ -218,7 +218,7 @@ def _at_a_desk(tool: tools.MemoryTool) -> Work:
     async def work(call: ToolCall, space_id: str, **given: Any) -> Answered:
         context = call.context
         recall, code, uses = context.recall, context.code, context.uses
-        desk = Desk(call.replica, call.clock, recall, space_id, call.agent, call.warn, code, uses)
+        desk = Desk(call.replica, call.clock, recall, space_id, call.agent, call.warn, code, uses, context.dictated)
         return await tool.work(desk, **given)
 
     return work

@@ -250,6 +250,8 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return ""  # records of what a session was told: users cannot remove them, nor do they miss them
     if parsed.kind in ("memory", "observation", "session", "agent", "agent-index"):
         return f"in {parsed.name.partition('/')[0]}/"
+    if parsed.name.startswith(f"{keys.PROPOSALS}/") and parsed.kind == "other":
+        return "in .proposals/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")
     marker = parsed.name.endswith("/") and parsed.name.startswith((f"{keys.LIVE}/", f"{keys.BANK}/"))
     return "" if own or marker or not parsed.name else "other files or directories"

@@ -18,6 +18,7 @@ from livememfs.tree.indexreads import IndexReads
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.memories.dictated import Dictated
     from livememfs.memories.expiry import Expiry
     from livememfs.memories.uses import Uses
     from livememfs.observing.capture import Capture
@@ -105,6 +106,11 @@ class Context:
         """The time in nanoseconds since 1970."""
         return int(self.clock.now().timestamp() * 1_000_000) * 1_000
 
+    @property
+    def dictated(self) -> Dictated:
+        """What users have dictated to agents."""
+        return self.capture.dictated
+
     async def stored(self, key: str) -> ObjectInfo | None:
         """The version that the bucket has under a key; None when it has none."""
         try:
@@ -113,11 +119,13 @@ class Context:
             return None
 
     def opened(self, key: str, pid: int) -> None:
-        """A process opens the file of a record, which may be a use of it. What livememfs opens itself is none."""
+        """A process opens the file of a record, which may be a use of it."""
+        self.uses.opened_by(pid, key.partition("/")[0], key, self._reader)
+
+    def _reader(self, pid: int) -> int:
+        """Who reads: what one shell or agent starts belongs together, as a `cat` for each file is a `grep -r` too."""
         who = self.index_reads.who(pid)
-        if who.thread:  # those that one shell or agent starts belong together: a `cat` for each file is a `grep -r` too
-            reader = who.parent if who.parent > 1 else who.process or who.thread
-            self.uses.opened_by(reader, key.partition("/")[0], key)
+        return who.parent if who.parent > 1 else who.process or who.thread
 
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""

@@ -343,6 +343,26 @@ async def test_of_long_names_as_many_are_kept_as_can_be_read_again(world: World,
         assert len(again.all(SPACE)) > 5_000
 
 
+async def test_who_opens_many_files_is_looked_up_once(world: World, autojump_clock: Clock) -> None:
+    """To ask the kernel for a process takes as long as to open a file."""
+    asked: list[int] = []
+
+    def find(pid: int) -> int:
+        asked.append(pid)
+        return pid % 2
+
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+        for number in range(100):
+            for pid in (4, 5):
+                uses.opened_by(pid, SPACE, f"{SPACE}/memories/m{number % 2}.md", find)
+        assert asked == [4, 5]
+        await trio.sleep(RESTS)
+        uses.opened_by(5, SPACE, f"{SPACE}/memories/m9.md", find)
+        assert asked == [4, 5, 5]
+        assert [worth.uses for worth in uses.all(SPACE).values()] == [1, 1], "what belongs to nobody uses nothing"
+
+
 @pytest.mark.parametrize(("files", "used"), [(1, 1), (FEW, FEW), (FEW + 1, 0), (500, 0)])
 async def test_who_opens_a_few_files_uses_them_and_who_opens_all_does_not(
     world: World, autojump_clock: Clock, files: int, used: int

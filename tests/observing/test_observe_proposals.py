@@ -86,3 +86,17 @@ async def test_what_a_host_observes_while_the_record_cannot_be_had_is_not_stored
 
     assert [proposal.folder for proposal in await waiting(world)] == ["observations"]
     assert await world.observations() == []
+
+
+@with_model()
+async def test_the_model_is_reminded_of_what_waits_so_that_it_does_not_propose_it_again(world: World) -> None:
+    await ask_first(world)
+    for start in (0, 100):
+        for number in range(16):
+            await world.tool(start + number)
+        await world.settled()
+        await world.replica.uploaded()
+
+    assert "Edit was used in a batch of 16" in world.requests[-1].text
+    assert "do not repeat" in world.requests[-1].text
+    assert "do not repeat" not in world.requests[0].text

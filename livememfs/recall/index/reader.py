@@ -22,7 +22,7 @@ from livememfs.records.agentnames import of_client
 from livememfs.records.memory import TOPIC_TYPES, Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
-from livememfs.records.observation import Observation
+from livememfs.records.observation import CONTRADICTED, CONTRADICTS, SUPERSEDED, SUPERSEDES, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, trust_of
 from livememfs.store.base import StoredObject
@@ -167,8 +167,14 @@ def _observation(
             *_code(observation.extra),
             *(("concept", name) for name in observation.concepts),
             *(("file", name) for name in files),
+            *((field, name) for field in (SUPERSEDED, CONTRADICTED) for name in observation.linked(field)),
         ),
         pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
+        links=tuple(
+            (relation, name)
+            for field, relation in ((SUPERSEDES, "updates"), (CONTRADICTS, "contradicts"))
+            for name in observation.linked(field)
+        ),
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from livememfs.records.keys import COLLECTIONS, UNTIL
+from livememfs.records.keys import COLLECTIONS, OBSERVATIONS, UNTIL
+from livememfs.records.observation import SUPERSEDED
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, Trust
 
 DIGEST_BYTES = 16
@@ -24,9 +25,10 @@ class Record:
     :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, `agents`, one of keys.COLLECTIONS
     :type:    the note's category, the memory's or the observation's type, or that of an agent's own file
     :created: seconds since 1970
-    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind
+    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind;
+              `superseded_by` and `contradicted_by` with the names of newer observations
     :pieces:  texts that are found one by one, the whole first
-    :links:   pairs of a relation and the id of another memory of the space
+    :links:   pairs of a relation and the id of another memory of the space, or of another observation
     :channel: where it was said, for those who ask for what was said there
     :updated: seconds since 1970 of its last change
     """
@@ -59,10 +61,21 @@ class Record:
         return labelled or BY_KIND.get(self.kind, USUAL)
 
     @property
+    def mark(self) -> str:
+        """What is said of it wherever it is shown: `from tool output`, and which newer observation corrects it."""
+        newer = [f"superseded by #{name[-8:]}" for field, name in self.labels if field == SUPERSEDED]
+        return ", ".join(filter(None, (self.trust.mark, *newer[-1:])))
+
+    @property
     def marks(self) -> str:
-        """What stands behind its type where it is told: ` (from tool output)`; empty from an agent's words on."""
-        mark = self.trust.mark
-        return f" ({mark})" if mark else ""
+        """The same behind its type: ` (from tool output)`; empty for an agent's words and what stands above them."""
+        return f" ({self.mark})" if self.mark else ""
+
+    @property
+    def own_id(self) -> str:
+        """What other records of its kind call it in their links; empty where none do."""
+        is_observation = self.kind == OBSERVATIONS
+        return self.key.rpartition("/")[2].removesuffix(".md") if is_observation else self.memory_id
 
     @property
     def memory_id(self) -> str:

@@ -81,7 +81,7 @@ def _entry(rank: int, hit: Hit, path: str, query: Query) -> str:
     day = datetime.fromtimestamp(record.created, UTC).date().isoformat()
     who = (
         _line(record.type) or record.kind,
-        record.trust.mark,
+        record.mark,
         _line(record.agent),
         day,
         f"score {hit.score:.3f}",

@@ -320,7 +320,7 @@ def _put_newest_first(index: Engine, query: Query, ranked: list[_Candidate]) -> 
     said = [
         newest.Dated(
             one.record.pieces[one.piece], one.brief.agent, one.brief.created, vectors.get(one.brief.id),
-            one.record.memory_id, one.record.links,
+            one.record.own_id, one.record.links,
         )
         for one in foremost
         if one.record is not None and one.record.pieces

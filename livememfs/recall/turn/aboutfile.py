@@ -17,6 +17,7 @@ from livememfs.recall.turn.athand import excerpt
 from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
 from livememfs.recall.turn.inject import Candidate, Limits, Told, ToldSession, about_file, in_a_line, tell
+from livememfs.recall.turn.superseded import as_they_stand
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ def tell_about(
     code = code or ByCode()
     code.judge(stored.record for stored in named)
     named = [stored for stored in named if code.told(stored.record)]
+
+    def is_told(one: Record) -> bool:
+        return not gone(one.key) and may_be_told(one, web) and code.judge([one])
+
+    named = as_they_stand(index, space, named, is_told)
     ordered = sorted(_in_order(named, exact), key=lambda stored: bool(code.of(stored.record).branch))
     candidates = _candidates(index, ordered, PurePosixPath(path).name, now, code) if named else ()
     told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)

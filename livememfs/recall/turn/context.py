@@ -26,6 +26,7 @@ from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.bycode import marked
 from livememfs.recall.turn.inject import in_a_line
 from livememfs.recall.turn.pending import Pending
+from livememfs.recall.turn.superseded import standing
 from livememfs.recall.turn.timeline import fitting, legend, timeline
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -129,6 +130,7 @@ class ContextPages:
             return await self._told(space, known)
         self._counts["made"] += 1
         observations = [each for each in await self._newest(space) if await self._may_tell(space, each.trust)]
+        observations = standing(observations)
         sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")

@@ -87,7 +87,7 @@ async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str
 
 def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
     record = hit.record
-    about = tuple(filter(None, (record.space, record.type or record.kind, record.trust.mark, record.agent, hit.mark)))
+    about = tuple(filter(None, (record.space, record.type or record.kind, record.mark, record.agent, hit.mark)))
     reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=itemgetter(1)))
     title = " ".join(record.title.split()) or record.ref
     marked = tuple(_marked(text, list(content_words(query.text))))

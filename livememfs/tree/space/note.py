@@ -9,6 +9,7 @@ process. Trio thread only.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ class NoteFile(ObjectFile):
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
-            origin=Provenance(given=self.given, about=about),
+            origin=self._origin(raw, about),
         )
         sealed = await aside(len(raw), seal)
         if self.key is None:
@@ -114,6 +115,12 @@ class NoteFile(ObjectFile):
             self.body = Body(info)  # the next `open` gets the bytes of the bucket, the writer keeps those that it wrote
         self.parks = None
         self.live.known.sealed(self)
+
+    def _origin(self, raw: bytes, about: Mapping[str, object]) -> Provenance:
+        """How the text came: with a class that is given, or as a user has dictated it, or from an agent."""
+        if self.given is not None:
+            return Provenance(given=self.given, about=about)
+        return replace(self.context.dictated.origin(self.live.space, raw, self.context.clock.now()), about=about)
 
     def _report_private(self, kinds: tuple[str, ...]) -> None:
         """Tell the writer which kinds of private text were replaced, if any were."""
