@@ -196,3 +196,19 @@ async def test_an_edit_of_the_text_looks_at_the_code_anew_and_an_edit_of_a_field
     assert same.importance == 0.9
     assert same.extra["code"] == first.extra["code"]
     assert other.extra["code"] != first.extra["code"]
+
+
+async def test_the_audit_names_what_is_stale_and_why(tmp_path: Path, repository: GitTree) -> None:
+    async with opened(tmp_path) as app:
+        names = await remembered(app, repository)
+        await app.uses.opened(SPACE)
+        state = await folder_in(app.tree, ".livememfs")
+        audit = await state.child("audit.md")
+        assert isinstance(audit, File)
+        handle = await audit.open(OpenMode(read=True), Caller())
+        text = (await handle.read(0, 1 << 16)).decode()
+
+    section = text.partition("### Stale")[2].partition("\n### ")[0]
+    assert f"`{SPACE}/memories/{names['goes']}`" in section
+    assert "changes in changes.py: changed since commit" in section
+    assert names["stays"] not in section

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from machine import Mount, StartMount, sh
+from test_mount_watch import until
 
 
 def attribute(path: Path, name: str) -> str:
@@ -157,7 +158,7 @@ def test_a_search_finds_what_a_memory_that_fits_is_linked_to(mounted: Mount) -> 
     assert (figures["links"], figures["lost_links"]) == (1, 0)
 
 
-def test_what_was_told_has_a_higher_score(mounted: Mount) -> None:
+def test_what_was_of_use_has_a_higher_score_and_what_was_told_alone_has_not(mounted: Mount) -> None:
     space = mounted / "project"
     sh("printf -- '---\nimportance: 0.79\n---\nOur broker is Kafka\n' > memories/broker", cwd=space)
     assert attribute(space / "memories/broker", "score") == "0.79"
@@ -165,4 +166,7 @@ def test_what_was_told_has_a_higher_score(mounted: Mount) -> None:
 
     assert "Kafka" in sh("exec 3<>.recall; echo 'which broker do we use?' >&3; cat <&3", cwd=space).stdout
 
-    assert attribute(space / "memories/broker", "score") == "0.8295"
+    until(lambda: attribute(space / "memories/broker", "told") == "1", 5)
+    assert [attribute(space / "memories/broker", name) for name in ("uses", "score")] == ["0", "0.79"]
+    sh("cat memories/broker", cwd=space)
+    until(lambda: attribute(space / "memories/broker", "score") == "0.8295", 5)
