@@ -1,15 +1,13 @@
 """Settings: read once when a command starts, frozen, and passed down.
 
-Owns the name and default of every setting, and the precedence: command line, environment, config file, default. No
-other module reads the environment; callers pass it in as a mapping, so that tests bring their own. Refuses
+Owns the name and default of every setting, and the precedence: command line, environment, config file, default. Callers
+pass the environment in as a mapping (`livememfs/environment.py` reads it), so that tests bring their own. Refuses
 unknown `LIVEMEMFS_*` variables and unknown keys of the file, with a suggestion. May be called from any thread.
 """
 
 from __future__ import annotations
 
 import difflib
-import getpass
-import os
 import shlex
 import socket
 import tomllib
@@ -22,21 +20,13 @@ from zoneinfo import ZoneInfo
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
+from livememfs.environment import PREFIX, SPECIFIED, default_store, file_of
 from livememfs.errors import SettingsError
 from livememfs.records.schedule import DigestSchedule, Schedule
 from livememfs.text.own import ASKING
 
-ENVIRONMENT = "LIVEMEMFS_"
 EXAMPLE_KEY = "change_me_in_production"
 LONGEST_KEY = 512
-
-SPECIFIED = frozenset({
-    "S3_ENDPOINT_URL", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "S3_BUCKET_NAME", "S3_REGION_NAME",
-    "S3_SIGNATURE_MODE", "S3_PATH_STYLE", "LLMAAS_API_URL", "LLMAAS_API_KEY", "LLMAAS_COMMAND", "LLMAAS_MODEL",
-    "LLMAAS_MAX_TOKENS", "LLMAAS_TEMPERATURE", "CONSOLIDATION_TIMEOUT", "CONSOLIDATION_MAX_NOTES",
-    "ADMIN_BOOTSTRAP_KEY",
-})  # fmt: skip
-"""Variables whose names the specifications give. The setting of each has the same name in small letters."""
 
 STANDARD = {
     "AWS_ACCESS_KEY_ID": "s3_access_key_id",
@@ -329,37 +319,6 @@ class Settings(BaseModel):
             raise SettingsError(_first_fault(error)) from None
 
 
-def user_name() -> str:
-    """The user's login name; "unknown" where the system has none for the process's id, as containers do."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
-def environment() -> dict[str, str]:
-    """The process's environment, copied once."""
-    return dict(os.environ)
-
-
-def environment_of_others() -> dict[str, str]:
-    """The process's environment without our variables: a program that we start must not get the keys of the bucket."""
-    return {
-        name: value for name, value in os.environ.items() if name not in SPECIFIED and not name.startswith(ENVIRONMENT)
-    }
-
-
-def default_store() -> Path:
-    """The folder used as the bucket when none is named."""
-    return platformdirs.user_data_path("livememfs") / "store"
-
-
-def file_of(environ: Mapping[str, str], explicit: Path | None = None) -> tuple[Path, bool]:
-    """The configuration file, and whether the user named it: then it must exist."""
-    named = explicit or (Path(environ["LIVEMEMFS_CONFIG"]) if environ.get("LIVEMEMFS_CONFIG") else None)
-    return named or platformdirs.user_config_path("livememfs") / "config.toml", named is not None
-
-
 def secret_settings() -> frozenset[str]:
     """The settings whose values are never shown."""
     return frozenset(name for name, field in Settings.model_fields.items() if field.repr is False)
@@ -368,7 +327,7 @@ def secret_settings() -> frozenset[str]:
 def setting_names() -> dict[str, str]:
     """Every setting with the environment variable that sets it."""
     upper = {name: name.upper() for name in Settings.model_fields}
-    return {name: variable if variable in SPECIFIED else ENVIRONMENT + variable for name, variable in upper.items()}
+    return {name: variable if variable in SPECIFIED else PREFIX + variable for name, variable in upper.items()}
 
 
 def _from_standard(environ: Mapping[str, str]) -> dict[str, str]:
@@ -388,11 +347,11 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     values = {name.lower(): value for name, value in environ.items() if name in SPECIFIED and value != ""}
     known = {name for name in Settings.model_fields if name.upper() not in SPECIFIED}
     for variable, value in environ.items():
-        if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG", ASKING):
+        if not variable.startswith(PREFIX) or variable in ("LIVEMEMFS_CONFIG", ASKING):
             continue
         if variable.startswith("LIVEMEMFS_TEST_"):  # those are for the tests
             continue
-        name = variable.removeprefix(ENVIRONMENT).lower()
+        name = variable.removeprefix(PREFIX).lower()
         if name not in known:
             raise SettingsError(f"there is no setting {variable}{_suggestion(variable, setting_names().values())}")
         if value != "":
@@ -418,16 +377,39 @@ def _from_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
 
 def _suggestion(name: str, known: Any) -> str:
     # Without the common prefix: with it, any two names would look alike.
-    bare = {str(setting).removeprefix(ENVIRONMENT): str(setting) for setting in known}
-    close = difflib.get_close_matches(name.removeprefix(ENVIRONMENT), list(bare), n=1, cutoff=0.6)
+    bare = {str(setting).removeprefix(PREFIX): str(setting) for setting in known}
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), list(bare), n=1, cutoff=0.6)
     return f"; did you mean {bare[close[0]]}?" if close else "; docs/operations.md lists the settings"
 
 
 def _first_fault(error: ValidationError) -> str:
     """The first fault of pydantic's report in one sentence, with the setting's name as the user writes it."""
     fault = error.errors()[0]
-    reason = str(fault["msg"]).removeprefix("Value error, ")
-    if not fault["loc"]:
-        return reason
-    name = str(fault["loc"][0])
-    return f"{setting_names().get(name, name)}: {reason}"
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    reason = in_words(fault, secret=name in secret_settings())
+    return f"{setting_names().get(name, name)}: {reason}" if name else reason
+
+
+_WORDS = {
+    "literal_error": "is none of {expected}",
+    "greater_than": "is not more than {gt}",
+    "greater_than_equal": "is less than {ge}",
+    "less_than": "is not less than {lt}",
+    "less_than_equal": "is more than {le}",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "is no whole number"),
+    **dict.fromkeys(("float_parsing", "float_type", "finite_number"), "is no number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "is neither true nor false"),
+    "string_type": "is no text in quotes",
+}
+"""What is wrong with a value, by the name that pydantic has for it."""
+
+
+def in_words(fault: Mapping[str, Any], *, secret: bool = False) -> str:
+    """One fault of pydantic's report as a person would say it. `secret`: without the value."""
+    kind = str(fault["type"])
+    if kind not in _WORDS:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    bounds = dict(fault.get("ctx") or {})
+    whole = {name: int(bound) for name, bound in bounds.items() if isinstance(bound, float) and bound.is_integer()}
+    said = _WORDS[kind].format_map(bounds | whole)
+    return f"{'this' if secret else ascii(fault['input'])} {said}"

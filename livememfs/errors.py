@@ -1,7 +1,6 @@
-"""Every error of livememfs, each with its errno, its exit code and what to do about it.
+"""Every error of livememfs, each with its errno for the kernel, its exit code for the shell, and what to do about it.
 
-Owns the errno that the kernel gets and the exit code that the shell sees: the class decides both, never the place that
-catches the error. Refuses I/O and imports of other layers. May be used from any thread.
+Owns all three: the class decides, never the place that catches the error. Refuses I/O and other layers. Any thread.
 
 An error is raised with keyword values that its `message` names: `RecordMissing(path="a/b")`. `what_to_do` is one
 sentence for the person who reads `errors.ndjson` or the terminal; it may be empty when the message says it all.
@@ -34,8 +33,8 @@ class LiveMemError(Exception):
         return _filled(self.message, self.values)
 
     def advice(self) -> str:
-        """What to do about it, one sentence, possibly empty."""
-        return _filled(self.what_to_do, self.values)
+        """What to do about it, one sentence, possibly empty. Whoever raises an error may know better than its class."""
+        return str(self.values.get("advice") or _filled(self.what_to_do, self.values))
 
 
 def _filled(text: str, values: dict[str, object]) -> str:
@@ -290,20 +289,13 @@ class TimedOut(LiveMemError):
 
 
 class StoreError(LiveMemError):
-    """The object store refused or failed.
-
-    Without a `key` it concerns the bucket as a whole. A store that is no bucket gives its own `advice`.
-    """
+    """The object store refused or failed. Without a `key` it concerns the bucket as a whole."""
 
     message = "the store failed on {key}: {detail}"
     what_to_do = "run `livememfs doctor`"
 
     def __str__(self) -> str:
         return _filled(self.message, self.values | {"key": self.values.get("key") or "the bucket"})
-
-    def advice(self) -> str:
-        """What to do about it: the store's own advice, or that for a bucket."""
-        return str(self.values.get("advice") or super().advice())
 
 
 class ObjectMissing(StoreError):
@@ -332,6 +324,13 @@ class Denied(StoreError):
     message = "the store denies access to {key}: {detail}"
     what_to_do = "check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what the key may do on the bucket"
     errno = _errno.EACCES
+
+
+class ClockDiffers(Denied):
+    """The store refuses requests whose date differs much from its own; the keys are not at fault."""
+
+    message = "the store at {endpoint} refuses requests because its clock and this machine's differ: {detail}"
+    what_to_do = "set the clock of this machine (timedatectl set-ntp true), or the store's"
 
 
 class BucketMissing(StoreError):

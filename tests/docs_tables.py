@@ -1,5 +1,5 @@
-"""The tables of the documents that come from the code: settings, errors, commands, private text, the paths of a
-mount.
+"""What of the documents comes from the code: settings, errors, the command line, private text, the paths of a mount,
+metrics.
 
 `tests/test_docs.py` fails while a table differs from the code; running this file as a program writes them anew.
 """
@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import typer.main
 
@@ -18,6 +19,7 @@ from livememfs import config, errors
 from livememfs.cli.main import app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
+from livememfs.serve import metrics
 from livememfs.serve.tools import TOOLS
 from livememfs.text.privacy.credentials import KINDS
 from livememfs.tree import registry
@@ -26,7 +28,9 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 OPERATIONS = DOCS / "operations.md"
 TREE = DOCS / "tree.md"
 MCP = DOCS / "mcp.md"
-PAGES = (OPERATIONS, TREE, MCP)
+CLI = DOCS / "cli.md"
+METRICS = DOCS / "metrics.md"
+PAGES = (OPERATIONS, TREE, MCP, CLI, METRICS)
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -57,14 +61,66 @@ def errors_table() -> str:
     return table("| error | errno | exit code | meaning | what to do |", lines)
 
 
-def commands() -> dict[str, str]:
-    """Every command by its full name, with the first line of its help."""
-    helps: dict[str, str] = {}
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Every command by its full name, in order."""
     for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]  # a group, typer does not say
         below = getattr(command, "commands", None)
         for part, inner in sorted(below.items()) if below else [("", command)]:
-            helps[f"{name} {part}".strip()] = (inner.help or "").strip().splitlines()[0]
-    return helps
+            yield f"{name} {part}".strip(), inner
+
+
+def commands() -> dict[str, str]:
+    """Every command by its full name, with the first line of its help."""
+    return {name: (command.help or "").strip().splitlines()[0] for name, command in every_command()}
+
+
+def reference() -> str:
+    """Every command: how it is called, what it does, its arguments and options. Those that all have come once."""
+    each = dict(every_command())
+    usual = set.intersection(*({names(option) for option in command.params} for command in each.values()))
+    shared = [param for param in next(iter(each.values())).params if names(param) in usual]
+    parts = [f"## Every command\n\n{_options(shared)}"] if shared else []
+    for name, command in each.items():
+        own = [param for param in command.params if names(param) not in usual]
+        text = "\n\n".join(f"```sh\n{text}\n```" if typed else text for typed, text in paragraphs(command.help))
+        parts.append(f"## livememfs {name}\n\n{text}\n" + (f"\n{_options(own)}" if own else ""))
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def paragraphs(text: str | None) -> Iterator[tuple[bool, str]]:
+    """The paragraphs of a help text, and whether each is an example as it is typed."""
+    for part in inspect.cleandoc(text or "").split("\n\n"):
+        typed = part.startswith("\b")
+        yield typed, inspect.cleandoc(part.removeprefix("\b\n")) if typed else part
+
+
+def names(param: Any) -> str:
+    """An argument as it is called in a synopsis, or an option with its value."""
+    if param.param_type_name == "argument":
+        return str(param.metavar or param.name.upper())
+    value = "" if getattr(param, "is_flag", False) or not param.metavar else f" {param.metavar}"
+    return ", ".join([*param.opts, *param.secondary_opts]) + value
+
+
+def _options(params: Iterable[Any]) -> str:
+    lines = []
+    for param in params:
+        if getattr(param, "hidden", False):
+            continue
+        text = (getattr(param, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| `{names(param)}` | {text} |")
+    return table("| argument or option | meaning |", lines)
+
+
+def metrics_table() -> str:
+    """Every metric: name, kind, labels, meaning."""
+    lines = []
+    for figure in metrics.FIGURES:
+        name = metrics.PREFIX + figure.name + ("_total" if figure.kind == "counter" else "")
+        values = [*figure.values, *([metrics.OTHER] if figure.rest else [])]
+        label = f"`{figure.label}`: {', '.join(values)}" if figure.label else ""
+        lines.append(f"| `{name}` | {figure.kind} | {label} | {figure.help} |")
+    return table("| metric | kind | labels | meaning |", lines)
 
 
 def commands_table() -> str:
@@ -100,6 +156,8 @@ TABLES = {
     "commands": commands_table,
     "kinds": kinds_table,
     "tree": registry.table,
+    "cli": reference,
+    "metrics": metrics_table,
 }
 
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from livememfs import config
 from livememfs.config import Settings
+from livememfs.environment import environment_of_others
 from livememfs.errors import SettingsError
 
 
@@ -146,7 +147,7 @@ def test_a_program_that_we_start_is_given_nothing_of_ours(monkeypatch: pytest.Mo
     for name in (*ours, "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "secret")
 
-    given = config.environment_of_others()
+    given = environment_of_others()
 
     assert "ANTHROPIC_API_KEY" in given
     assert not set(ours) & set(given)
@@ -266,3 +267,30 @@ def test_a_time_zone_that_is_none_is_refused_before_anything_starts() -> None:
     for zone in ("Europe/Nowhere", "../etc/passwd", "Europe"):
         with pytest.raises(SettingsError, match="this machine knows no time zone"):
             Settings.load({"LIVEMEMFS_DIGEST_SCHEDULE": json.dumps({"zone": zone, "project": {}})})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("LIVEMEMFS_LOG_LEVEL", "loud", "'loud' is none of 'debug', 'info', 'warning' or 'error'"),
+        ("LIVEMEMFS_CACHE_SIZE", "much", "'much' is no whole number"),
+        ("LIVEMEMFS_CACHE_SIZE", "10", "'10' is less than 1048576"),
+        ("LIVEMEMFS_OP_TIMEOUT", "0", "'0' is not more than 0"),
+        ("LIVEMEMFS_OP_TIMEOUT", "long", "'long' is no number"),
+        ("LLMAAS_TEMPERATURE", "3", "'3' is more than 2"),
+        ("LIVEMEMFS_ALLOW_OTHER", "perhaps", "'perhaps' is neither true nor false"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_in_plain_words(variable: str, value: str, sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load({variable: value})
+
+    assert str(caught.value) == f"{variable}: {sentence}"
+
+
+def test_the_words_for_a_secret_leave_it_out(home: Path) -> None:
+    write_config(home, "s3_secret_access_key = 42\n")
+
+    with pytest.raises(SettingsError) as caught:
+        Settings.load({})
+    assert str(caught.value) == "S3_SECRET_ACCESS_KEY: this is no text in quotes"

@@ -23,6 +23,7 @@ from livememfs.errors import AlreadyExists, Forbidden, LiveMemError, ProjectFile
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.spaces import making as spaces
+from livememfs.tree.writer import working_directory
 
 if TYPE_CHECKING:
     from livememfs.agents.hooks import Hooks
@@ -138,7 +139,7 @@ class Door:
             given = await aside(len(request), lambda: payload(request, path=event))
         except LiveMemError:
             given = {}
-        space = await self.space(_folder(given) or _working_directory(pid))
+        space = await self.space(_folder(given) or working_directory(pid))
         return await self._hooks.answer(space, event, request) if space else CONTRACTS[event].plain.encode()
 
 
@@ -146,11 +147,3 @@ def _folder(given: Payload) -> str:
     """The working directory in a payload; empty without one."""
     folders = (text(given, name) or first(given.get(name)) for name in ("cwd", "workspace_roots", "workspaceRoots"))
     return next((folder for folder in folders if folder.startswith("/")), "")
-
-
-def _working_directory(pid: int) -> str:
-    """The working directory of a process. Only the kernel is asked, never a disk that could hang."""
-    try:
-        return str(Path(f"/proc/{pid}/cwd").readlink())
-    except OSError:
-        return ""

@@ -23,6 +23,7 @@ from livememfs.records.turn import Turn
 from livememfs.text.own import HEAD, basic, without_marks
 
 if TYPE_CHECKING:
+    from livememfs.code.workplaces import Workplaces
     from livememfs.observing.capture import Capture, Said
     from livememfs.recall.turn.prehook import Prehook
 
@@ -37,6 +38,8 @@ shorter page is used.
 """
 KEEPING = (claude.CLAUDE, claude.CODEX)
 """Agents that keep, in a resumed session, what they were told at its beginning."""
+PLACED = ("start", "prompt", "tool", "said")
+"""Events from which something is made that speaks of code."""
 REMEMBERED = 256
 """Sessions whose first page is remembered; any other session is told its page again."""
 
@@ -45,7 +48,8 @@ class Hooks:
     """The hooks of one mount.
 
     `context(space, patience)` gives the context for a model within so many seconds. `trouble()` gives one line on why
-    events are not observed; empty while they are. `failed(space, path, error)` is called after an error.
+    events are not observed; empty while they are. `failed(space, path, error)` is called after an error. `code` hears
+    where agents work.
     """
 
     events = tuple(sorted(CONTRACTS))
@@ -58,7 +62,9 @@ class Hooks:
         context: Callable[[str, float], Awaitable[str]],
         trouble: Callable[[], str],
         failed: Callable[[str, str, LiveMemError], None],
+        code: Workplaces | None = None,
     ) -> None:
+        self._code = code
         self._capture, self._prehook, self._context = capture, prehook, context
         self._trouble, self._failed = trouble, failed
         self._begun: dict[tuple[str, str], int] = {}
@@ -70,7 +76,9 @@ class Hooks:
         self._counts["requests"] += 1
         try:
             given = await aside(len(request), lambda: payload(request, path=path))
-            said = await self._capture.take(space, await self._whole(given, contract.said(given)))
+            said = await self._placed(space, await self._whole(given, contract.said(given)))
+            said = await self._capture.take(space, said)
+            self._capture.heard(space, said)
             with trio.move_on_after(PATIENCE) as waiting:
                 if contract.forgets(given):
                     await self._prehook.forget(space, said.session)
@@ -82,6 +90,16 @@ class Hooks:
             log.exception("a hook failed", hook=event)
             self._went_wrong(space, path, HookRefused(path=path, detail=f"{type(error).__name__}: {error}"))
         return contract.plain.encode()
+
+    async def _placed(self, space: str, said: Said) -> Said:
+        """The event, with the repository, branch and commit that its agent works on now."""
+        if self._code is None or not said.project:
+            return said
+        self._code.heard(space, said.session, said.project)
+        if said.skipped or said.kind not in PLACED:
+            return said
+        place = await self._code.place((said.project,))
+        return replace(said, repository=place.repository, branch=place.branch, commit=place.commit)
 
     async def _whole(self, given: Payload, said: Said) -> Said:
         """The event, completed from the transcript where only that has the last words or an exit code."""
@@ -99,7 +117,8 @@ class Hooks:
         if contract.wants == "recall" and not said.skipped:
             begins = contract.begins and (space, said.session) not in self._begun
             page = await self._page(space, said) if begins else ""
-            return page + (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
+            turn = Turn(said.text, session=said.session, folder=said.project)
+            return page + (await self._prehook.turn(space, turn)).block
         if contract.wants == "file" and (path := contract.path(given)):
             return await self._prehook.file(space, said.session, path, said.project)
         return ""

@@ -15,16 +15,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from livememfs.code.repository import is_top, opened, read, repository_at
 from livememfs.errors import InvalidName
 from livememfs.records.names import check_space_name
 
 FILE = ".livememfs.toml"
 MARK = "project "
 """The beginning of a space's description if the space was made for a project."""
-LARGEST = 1 << 16
-"""Most bytes read of a file."""
-_REMOTE = re.compile(r'^\s*\[remote "origin"\]\s*$(?:\n(?!\s*\[).*$)*?\n\s*url\s*=\s*(\S+)', re.MULTILINE)
-_URL = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^:/]+)(?::[0-9]+(?=/))?[:/]+(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +53,12 @@ def find(folder: Path, *, home: Path, host: str, mounts: Collection[str] = ()) -
     pinned = next((path for path in above if (path / FILE).is_file()), None)
     if pinned is not None:
         return _pinned(pinned)
-    top = next((path for path in above if _is_top(path / ".git")), None)
+    top = next((path for path in above if is_top(path / ".git")), None)
     if top is None:
         return None
-    main, config = _repository(top)
+    repository = opened(top)
+    main, remote = repository.main, repository.remote
     here = f"{host}:{main}"
-    remote = _remote(config)
     return Project(
         folder=main, space=space_name(main.name.removesuffix(".git")), marks=(remote, here) if remote else (here,)
     )
@@ -87,7 +84,7 @@ def _above(folder: Path, home: Path, mounts: Collection[str]) -> Iterator[Path]:
 
 def _pinned(folder: Path) -> Project | None:
     try:
-        given = tomllib.loads(_read(folder / FILE))
+        given = tomllib.loads(read(folder / FILE))
         space = given.pop("space", None)
         if not isinstance(space, str):
             return Project(folder=folder, space="", wrong='it has no `space = "NAME"`')
@@ -99,44 +96,5 @@ def _pinned(folder: Path) -> Project | None:
 
 def repository_around(folder: Path) -> Path | None:
     """The main directory of the git repository that a directory is in; None outside of one."""
-    top = next((path for path in (folder, *folder.parents) if _is_top(path / ".git")), None)
-    return _repository(top)[0] if top is not None else None
-
-
-def _is_top(git: Path) -> bool:
-    """Whether this `.git` is that of a repository or worktree. It may be an empty directory: sandboxes of agents leave
-    such ones behind.
-    """
-    return (git / "HEAD").is_file() or git.is_file()
-
-
-def _repository(top: Path) -> tuple[Path, Path]:
-    """The main directory of a repository and its configuration, by the `.git` of one of its worktrees."""
-    git = top / ".git"
-    if git.is_dir():
-        return top, git / "config"
-    content = _read(git).strip()
-    own = (top / content.removeprefix("gitdir:").strip()) if content.startswith("gitdir:") else git
-    common = _read(own / "commondir").strip()
-    if not common:  # a submodule is a project of its own
-        return top, own / "config"
-    shared = (own / common).resolve()
-    return shared.parent if shared.name == ".git" else shared, shared / "config"
-
-
-def _remote(config: Path) -> str:
-    """Host and path of a repository's origin, equal for all protocols; empty without an origin."""
-    url = _REMOTE.search(_read(config))
-    place = _URL.fullmatch(url[1]) if url is not None else None
-    if place is None or url is None or url[1].startswith(("/", ".", "file:")):
-        return ""
-    return f"{place[1].lower()}/{place[2].strip('/').removesuffix('.git')}"
-
-
-def _read(path: Path) -> str:
-    """The text of a small file; empty if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(LARGEST).decode(errors="replace")
-    except OSError:
-        return ""
+    repository = repository_at(folder)
+    return repository.main if repository is not None else None

@@ -17,7 +17,7 @@ import trio
 
 from livememfs.agents.hooks import Hooks
 from livememfs.app import agents, memories, runs
-from livememfs.app.agents import open_door, open_hooks
+from livememfs.app.agents import open_code, open_door, open_hooks
 from livememfs.app.basics import Basics, ids_of, local_state
 from livememfs.app.cache import open_replica
 from livememfs.app.leaving import complain, drain, report
@@ -30,11 +30,13 @@ from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
 from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
-from livememfs.config import Settings, user_name
+from livememfs.config import Settings
+from livememfs.environment import user_name
 from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
+from livememfs.observing.evidence import Evidence
 from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
@@ -77,6 +79,7 @@ class App(Context):
     index: Path
     sessions: ToldSessions
     merging: Merging
+    evidence: Evidence
     tokens: Tokens
     gate: Gate
     scheduler: Scheduler | None
@@ -111,7 +114,7 @@ async def open_app(
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, mountpoint, store.label)
+            basics = _basics(settings, mountpoint, store.label, serving=serving)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -132,7 +135,7 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, mountpoint: Path | None, label: str) -> Basics:
+def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
     clock = SystemClock()
     errors = ErrorLog(clock)
@@ -146,6 +149,7 @@ def _basics(settings: Settings, mountpoint: Path | None, label: str) -> Basics:
         errors=errors,
         background=Background(failed),
         mountpoint=mountpoint,
+        serving=serving,
         folder=local_state(settings, label) if mountpoint is not None else None,
     )
 
@@ -155,19 +159,19 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     settings, clock, owner = basics.settings, basics.clock, user_name()
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
-    recall = open_recall(basics, replica=replica, index=index)
+    web, code = WebAllowed(replica), open_code(basics)
+    recall = open_recall(basics, replica=replica, index=index, code=code)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    web = WebAllowed(replica)
-    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), used=uses.count, web=web)
-    model = models.consolidating
-    queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)
+    evidence = Evidence(uses.told, uses.count)
+    prehook = Prehook(recall, clock, sessions, prehook_settings(settings), tells=evidence.tells, web=web, code=code)
+    queue = open_consolidations(basics, replica=replica, model=models.consolidating, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)
     gate = Gate(tokens)
-    observer = open_observer(basics, replica=replica, model=models.observing)
-    capture = open_capture(basics, replica=replica, observer=observer)
-    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget)
-    hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer)
+    observer = open_observer(basics, replica=replica, model=models.observing, code=code)
+    capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
+    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
+    hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner
     app = App(
@@ -194,6 +198,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         sessions=sessions,
         prehook=prehook,
         uses=uses,
+        evidence=evidence,
         expiry=Expiry(replica, clock),
         merging=Merging(replica, clock, recall, settings.memory_alike),
         consolidations=queue,
@@ -205,6 +210,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
         capture=capture,
         pages=pages,
         hooks=hooks,
+        code=code,
         door=open_door(basics, hooks=hooks, replica=replica, access=gate.access, owner=owner),
     )
     return app  # `status` and `metrics` refer to it by this name
@@ -225,6 +231,7 @@ async def _start(app: App, nursery: trio.Nursery, *, stays: bool) -> None:
         nursery.start_soon(app.background.keep, name, work)
 
     keep("told", app.sessions.run)
+    keep("code", app.code.run)
     await nursery.start(app.replica.run)
     await nursery.start(app.recall.run)
     app.replica.changes.subscribe(app.recall.heard)

@@ -14,6 +14,8 @@ from livememfs.agents.contextfile import ContextFiles
 from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
+from livememfs.code.workplaces import Workplaces
+from livememfs.environment import environment_of_others
 from livememfs.errors import LiveMemError
 
 if TYPE_CHECKING:
@@ -26,13 +28,28 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 
-def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer) -> Hooks:
+def open_code(basics: Basics) -> Workplaces:
+    """What knows in which code agents work. A command speaks for who started it, in the directory where it was."""
+    own = "" if basics.serving or basics.mountpoint is not None else _working_directory()
+    return Workplaces(basics.settings.host_name, environment_of_others(), mounted=basics.mounted, own=own)
+
+
+def _working_directory() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed
+        return ""
+
+
+def open_hooks(
+    basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer, code: Workplaces
+) -> Hooks:
     """The part that answers the hooks of agents."""
 
     def failed(_space: str, path: str, error: LiveMemError) -> None:
         basics.errors.record("hook", path, error)
 
-    return Hooks(capture, prehook, pages.page, observer.trouble, failed)
+    return Hooks(capture, prehook, pages.page, observer.trouble, failed, code)
 
 
 def open_door(

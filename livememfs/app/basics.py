@@ -21,7 +21,8 @@ from livememfs.tree.node import Ids
 class Basics:
     """The values that every builder gets.
 
-    `mountpoint` and `folder`, the local state that outlives the process, are None without a mount.
+    `mountpoint` and `folder`, the local state that outlives the process, are None without a mount. `serving`: without
+    one, it answers others all the same.
     """
 
     settings: Settings
@@ -30,6 +31,7 @@ class Basics:
     background: Background
     mountpoint: Path | None
     folder: Path | None
+    serving: bool = False
 
     @property
     def host(self) -> str:

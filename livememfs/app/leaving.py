@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, NoSpace
+from livememfs.records.names import STATE
 
 if TYPE_CHECKING:
     from livememfs.app import App
 
 SHOWN_UNSAVED = 5
 REPORT_SECONDS = 0.3
+EVIDENCE_SECONDS = 1.0
+"""How long the end waits until it is known what of the told was used."""
 SCHEDULE_SECONDS = 5.0
 """How long the end waits until the result of a scheduled run is stored."""
 
@@ -36,10 +39,15 @@ async def drain(app: App) -> list[str]:
     refused: list[str] = []
     if app.scheduler is not None:
         app.scheduler.stop()
+    with trio.move_on_after(EVIDENCE_SECONDS):
+        await app.evidence.settle()
     app.uses.write()
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
+        if refused:
+            with suppress(NoSpace):  # the next write reports it, and there is none any more
+                await app.tree.keep_drafts()
         await app.merging.stop()
         await app.tokens.write_uses()
         if app.mountpoint is not None:
@@ -61,14 +69,17 @@ async def drain(app: App) -> list[str]:
 def complain(refused: list[str], replica: Replica) -> None:
     """Raise LiveMemError with the names of the files that the bucket does not have."""
     waiting = sorted({op.key for op in replica.journal.ops.pending()})
-    unsaved = [
-        f"{len(names)} of the files written {text}: {', '.join(names[:SHOWN_UNSAVED])}"
-        + (" and others" if len(names) > SHOWN_UNSAVED else "")
-        for names, text in (
-            (refused, "could not be saved"),
-            (waiting, "wait in the local state and are uploaded by the next mount"),
-        )
-        if names
-    ]
+    unsaved = []
+    if refused:
+        again = f"the next mount shows what was written in {STATE}/recovered/"
+        unsaved.append(f"{_named(refused)} refused when saved, and not by the bucket; {again}")
+    if waiting:
+        unsaved.append(f"{_named(waiting)} not taken by the bucket; the next mount uploads what waits")
     if unsaved:
-        raise LiveMemError("the bucket did not take everything; " + "; ".join(unsaved))
+        raise LiveMemError("; ".join(unsaved))
+
+
+def _named(paths: list[str]) -> str:
+    """`1 file (a) was`, `7 files (a, b, c, d, e and others) were`."""
+    names = ", ".join(paths[:SHOWN_UNSAVED]) + (" and others" if len(paths) > SHOWN_UNSAVED else "")
+    return f"1 file ({names}) was" if len(paths) == 1 else f"{len(paths)} files ({names}) were"

@@ -17,3 +17,4 @@ def look_after(app: App, keep: Keep) -> None:
     keep("expiry", app.expiry.run)
     keep("merging", app.merging.run)
     keep("uses", app.uses.run)
+    keep("evidence", app.evidence.run)

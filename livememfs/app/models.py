@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livememfs.config import Settings, environment_of_others
+from livememfs.config import Settings
+from livememfs.environment import environment_of_others
 
 if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel

@@ -14,6 +14,7 @@ from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 from livememfs.observing.ask import ObserveSettings
 from livememfs.observing.capture import Capture, CaptureSettings
+from livememfs.observing.evidence import Evidence
 from livememfs.observing.observer import Observer
 from livememfs.observing.parking import Parking
 from livememfs.records.keys import SESSIONS
@@ -22,6 +23,7 @@ from livememfs.text.privacy import redaction as privacy
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
+    from livememfs.code.workplaces import Workplaces
     from livememfs.llm.base import ChatModel
 
 EVENTS_ROOM, LEAST_ROOM = 2, 8_000
@@ -29,7 +31,7 @@ EVENTS_ROOM, LEAST_ROOM = 2, 8_000
 token; the rest is room for the instructions. And the least room for events: a request that is too long is split."""
 
 
-def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) -> Observer:
+def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None, code: Workplaces) -> Observer:
     """The observer; without a `model` it makes no request."""
 
     def failed(space: str, error: LiveMemError) -> None:
@@ -43,18 +45,19 @@ def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) 
         failed=failed,
         parking=Parking(replica, basics.host),
         background=basics.background,
+        code=code,
     )
 
 
-def open_capture(basics: Basics, *, replica: Replica, observer: Observer) -> Capture:
-    """The capture of events, which wakes the observer."""
+def open_capture(basics: Basics, *, replica: Replica, observer: Observer, evidence: Evidence) -> Capture:
+    """The capture of events, which wakes the observer, and shows what of the told came back."""
 
     def redacted(space: str, kinds: tuple[str, ...]) -> None:
         path = f"{space}/{SESSIONS}"
         basics.errors.record("privacy", path, privacy.told(path, kinds))
 
     settings = capture_settings(basics.settings, basics.mounted)
-    return Capture(replica.inbox, basics.clock, settings, woken=observer.wake, redacted=redacted)
+    return Capture(replica.inbox, basics.clock, settings, woken=observer.wake, redacted=redacted, heard=evidence.heard)
 
 
 def capture_settings(settings: Settings, mounted: str) -> CaptureSettings:

@@ -26,6 +26,7 @@ from livememfs.recall.turn.inject import Limits
 from livememfs.shown import without_login
 
 if TYPE_CHECKING:
+    from livememfs.code.workplaces import Workplaces
     from livememfs.recall.embed.base import Embedder
     from livememfs.recall.index.engine import Engine
 
@@ -33,7 +34,7 @@ INDEX = "index"
 """The folder of the search index in the local state of a bucket."""
 
 
-def open_recall(basics: Basics, *, replica: Replica, index: Path) -> Recall:
+def open_recall(basics: Basics, *, replica: Replica, index: Path, code: Workplaces) -> Recall:
     """Search over a bucket. The index and the model are opened at the first question."""
     settings = basics.settings
     return Recall(
@@ -44,6 +45,7 @@ def open_recall(basics: Basics, *, replica: Replica, index: Path) -> Recall:
         share=settings.share_vectors,
         recent_days=settings.search_recent_days,
         background=basics.background,
+        code=code,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from livememfs.memories.proposals import counted
 from livememfs.text.times import iso
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def status_of(app: App) -> dict[str, Any]:
         "pending_bytes": replica.journal.pending_bytes,
         "failing_since": iso(app.clock.now() - timedelta(seconds=ago)) if ago is not None else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.ops.stuck()],
+        "proposals": counted(app.replica),
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
         "sessions": asdict(app.observer.statistics()),
         "statistics": {
@@ -54,12 +56,14 @@ def _statistics(app: App) -> dict[str, Any]:
         "recall": asdict(app.recall.statistics()),
         "prehook": app.prehook.statistics(),
         "uses": asdict(app.uses.statistics()),
+        "evidence": app.evidence.statistics(),
         "merging": asdict(app.merging.statistics()),
         "expiry": asdict(app.expiry.statistics()),
         "tokens": asdict(app.tokens.statistics()),
         "gate": asdict(app.gate.statistics()),
         "capture": app.capture.statistics(),
         "hooks": app.hooks.statistics(),
+        "code": app.code.statistics(),
         "context": app.pages.statistics(),
         "errors": asdict(app.errors.statistics()),
         "unread": asdict(app.replica.unread.statistics()),

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from livememfs import private
 from livememfs.clock import SystemClock
-from livememfs.config import Settings, default_store
+from livememfs.config import Settings
+from livememfs.environment import default_store
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
 from livememfs.cli.space import SpaceName
 from livememfs.errors import AlreadyExists, LiveMemError, NotFound
-from livememfs.runs.undo.restore import Restored, restore_backup
-from livememfs.spaces import backups
-from livememfs.spaces.export import Exported, Progress
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.runs.undo.restore import Restored
+    from livememfs.spaces import backups
+    from livememfs.spaces.export import Exported, Progress
 
 T = TypeVar("T")
 
-app = typer.Typer(help="Make, list, restore and remove backups of spaces.", no_args_is_help=True, rich_markup_mode=None)
+app = listing.group("Make, list, restore and remove backups of spaces.")
 
 Stamp = Annotated[
     str, argument(metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.")
@@ -34,7 +36,11 @@ Stamp = Annotated[
 @app.command()
 @command
 def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
-    """Copy a space into a backup, inside the bucket."""
+    """Copy a space into a backup, inside the bucket.
+
+    livememfs backup create project
+    """
+    from livememfs.spaces import backups
 
     async def work(app: App, progress: Progress) -> backups.Backup:
         return await backups.create(app.replica, app.clock, space, automatic=False, progress=progress)
@@ -50,7 +56,11 @@ def list_backups(
     space: Annotated[str | None, argument(metavar="[SPACE]", help="Only this space.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List backups, the oldest first."""
+    """List backups, the oldest first.
+
+    livememfs backup list project
+    """
+    from livememfs.spaces import backups
 
     async def work(app: App, _: Progress) -> list[backups.Backup]:
         return await backups.list_backups(app.replica, space)
@@ -58,7 +68,7 @@ def list_backups(
     listed = _run(choice, space or "", "listing backups", work)
     columns = ["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"]
     none = f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
-    output.listing(listed, columns, [_row(backup) for backup in listed], none, as_json=as_json)
+    output.listing(listed, columns, [_row(backup) for backup in listed], none, as_json=as_json, spare=["MADE"])
 
 
 def _row(backup: backups.Backup) -> list[str]:
@@ -79,7 +89,11 @@ def restore(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Restore a space from a backup."""
+    """Restore a space from a backup.
+
+    livememfs backup restore project latest --to project-before
+    """
+    from livememfs.runs.undo.restore import restore_backup
 
     async def work(app: App, progress: Progress) -> Restored:
         leases = app.consolidations.leases
@@ -112,7 +126,12 @@ def download(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a backup into one archive."""
+    """Write a backup into one archive.
+
+    livememfs backup download project latest
+    """
+    from livememfs.spaces import backups
+
     here = Path.cwd()
 
     async def work(app: App, progress: Progress) -> Exported:
@@ -127,7 +146,11 @@ def download(
 @app.command()
 @command
 def delete(choice: Choice, space: SpaceName, stamp: Stamp, as_json: JsonFlag = False) -> None:
-    """Remove a backup."""
+    """Remove a backup.
+
+    livememfs backup delete project 2026-02-01T10-00-00
+    """
+    from livememfs.spaces import backups
 
     async def work(app: App, progress: Progress) -> tuple[str, int]:
         exact = await _exact(app, space, stamp)
@@ -150,6 +173,8 @@ def _figures(backup: backups.Backup) -> str:
 
 async def _exact(app: App, space: str, stamp: str) -> str:
     """The stamp that `latest` stands for."""
+    from livememfs.spaces import backups
+
     return (await backups.find(app.replica, space, stamp)).stamp if stamp == backups.LATEST else stamp
 
 
@@ -167,7 +192,7 @@ def _explaining_replace() -> Iterator[None]:
 
 def _run(choice: Choice, space: str, title: str, work: Callable[[App, Progress], Awaitable[T]]) -> T:
     """Run `work` on the store with a progress bar. NotFound for a backup says which command lists the backups."""
-    settings = choice.quiet()
+    settings = choice.on_store()
     try:
         with output.bar(title) as progress:
             return on_store(settings, lambda app: work(app, progress), space)

@@ -13,28 +13,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.memories import WHOSE, TrustArgument
 from livememfs.cli.space import SpaceName
-from livememfs.config import environment_of_others, user_name
+from livememfs.environment import environment_of_others, user_name
 from livememfs.errors import LiveMemError, NotText, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.ledger import Entry
 from livememfs.records.names import check_bank_name
-from livememfs.records.trust import Trust
-from livememfs.runs.edit import Replacement, vouch
-from livememfs.runs.edit import edit as by_hand
-from livememfs.spaces import making as spaces
-from livememfs.spaces.objects import decode_text, public
-from livememfs.tree.writer import agent_of
 
-app = typer.Typer(help="Mend bank files.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.records.ledger import Entry
+    from livememfs.records.trust import Trust
+
+app = listing.group("Mend bank files.")
 
 
 @app.callback()
@@ -53,8 +48,10 @@ def edit(
     """Open a bank file in $EDITOR, and store it as a run of its own.
 
     `livememfs undo` takes it back, and `.why` names who did it.
+
+        livememfs bank edit project decisions.md
     """
-    settings, name = choice.quiet(), check_bank_name(file)
+    settings, name = choice.on_store(), check_bank_name(file)
     key = keys.bank_key(space, name)
     text, etag = on_store(settings, lambda app: _read(app, space, key), space)
     with _draft(name, text) as path:
@@ -73,6 +70,9 @@ def edit(
 
 async def _read(app: App, space: str, key: str) -> tuple[str, str]:
     """The text and version of a file; both empty for a new one."""
+    from livememfs.spaces import making as spaces
+    from livememfs.spaces.objects import decode_text
+
     await spaces.require_space(app.replica, space)
     try:
         stored = await app.replica.read(key, fresh=True)
@@ -82,6 +82,10 @@ async def _read(app: App, space: str, key: str) -> tuple[str, str]:
 
 
 async def _store(app: App, space: str, name: str, text: str, etag: str) -> Entry | None:
+    from livememfs.runs.edit import Replacement
+    from livememfs.runs.edit import edit as by_hand
+    from livememfs.spaces.objects import public
+
     key = keys.bank_key(space, name)
     data = await public(text, key, output.complain)
     change = Replacement(f"{keys.BANK}/{name}", data.decode(), etag)
@@ -99,9 +103,14 @@ def trust(
     given: TrustArgument,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say whose words a bank file has, as a run of its own; only a person raises it."""
+    """Say whose words a bank file has, as a run of its own; only a person raises it.
+
+    livememfs bank trust project decisions.md user
+    """
+    from livememfs.records.trust import Trust
+
     name = check_bank_name(file)
-    entry = on_store(choice.quiet(), lambda app: _vouch(app, space, name, Trust[given.value.upper()]), space)
+    entry = on_store(choice.on_store(), lambda app: _vouch(app, space, name, Trust[given.value.upper()]), space)
     run = entry.number if entry is not None else None
     done = f"run {run}; `livememfs undo {space} {run}` takes it back" if run else "as before"
     said = f"{name} is told as {WHOSE[given]}: {done}"
@@ -109,6 +118,9 @@ def trust(
 
 
 async def _vouch(app: App, space: str, name: str, given: Trust) -> Entry | None:
+    from livememfs.runs.edit import vouch
+    from livememfs.tree.writer import agent_of
+
     leases, host = app.consolidations.leases, app.settings.host_name
     by = agent_of(os.getpid(), "") or user_name()
     return await vouch(app.replica, app.clock, leases, host, space, name, given, by)

@@ -7,52 +7,45 @@ mount that does not list its names at once offers none. Main thread only.
 from __future__ import annotations
 
 import threading
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer._completion_classes import completion_init
-from typer._completion_shared import get_completion_script
 
-from livememfs import config
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.mounting import mounts
-from livememfs.config import Settings
-from livememfs.errors import LiveMemError
+from livememfs.environment import default_store, environment, file_of
+from livememfs.errors import LiveMemError, UsageError
 from livememfs.records import keys
 
-PROGRAM = "livememfs"
-VARIABLE = "_LIVEMEMFS_COMPLETE"
-"""The variable that the script sets; the parser expects this form of name."""
 PATIENCE = 0.5
 
+SHELLS = ("bash", "zsh", "fish")
+"""The shells with a script."""
 
-class Shell(StrEnum):
-    """The shells with a script."""
 
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+def _shells(incomplete: str) -> list[str]:
+    return [shell for shell in SHELLS if shell.startswith(incomplete)]
 
 
 @command
 def completion(
     choice: Choice,  # noqa: ARG001 - every command has these options
-    shell: Annotated[Shell, argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[str, argument(metavar="SHELL", help="bash, zsh or fish.", autocompletion=_shells)],
 ) -> None:
     """Print the script with which SHELL completes commands, options, spaces and mount points.
 
-    For bash: source <(livememfs completion bash)
+    livememfs completion fish | source              in ~/.config/fish/config.fish
+    source <(livememfs completion bash)             in ~/.bashrc
+    source <(livememfs completion zsh)              in ~/.zshrc, below compinit
     """
-    output.say(get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value))
+    from typer._completion_shared import get_completion_script
 
-
-def prepare() -> None:
-    """Turn completion on, if the script started this process."""
-    if config.environment().get(VARIABLE):
-        completion_init()  # the parser skips it because our app hides the options of completion
+    if shell not in SHELLS:
+        raise UsageError(f"there is no script for {shell}; there is one for bash, zsh and fish")
+    output.say(get_completion_script(prog_name=listing.PROGRAM, complete_var=listing.COMPLETING, shell=shell))
 
 
 # --- what is offered ---------------------------------------------------------------------------------------------
@@ -60,12 +53,10 @@ def prepare() -> None:
 
 def spaces(context: typer.Context, incomplete: str) -> list[str]:
     """Names of spaces: of the folder used as store, and of the user's mounts."""
-    given = context.params
-    try:
-        settings = Choice(store=given.get("store"), bucket=given.get("bucket"), config=given.get("config")).load()
-    except LiveMemError:
-        return []
-    names = set() if settings.s3_bucket_name else _of_folder(settings)
+    folder = _folder(
+        context.find_root().params | {name: value for name, value in context.params.items() if value is not None}
+    )
+    names = _of_folder(folder) if folder is not None else set()
     for record in mounts.records():
         names |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
     return sorted(name for name in names if name.startswith(incomplete))
@@ -83,9 +74,28 @@ MountedAt = Annotated[
 """The argument of a command on a mount."""
 
 
-def _of_folder(settings: Settings) -> set[str]:
+def _folder(given: Mapping[str, Any]) -> Path | None:
+    """The folder used as store; None for a bucket, and for settings that cannot be read.
+
+    Settings are loaded only where a file has some: that takes longer than all the rest.
+    """
+    environ, named = environment(), given.get("config")
+    if given.get("store") is not None:
+        return Path(given["store"]).expanduser()
+    if given.get("bucket") or environ.get("S3_BUCKET_NAME"):
+        return None
+    if not file_of(environ, named)[0].exists():
+        return Path(environ["LIVEMEMFS_STORE"]).expanduser() if environ.get("LIVEMEMFS_STORE") else default_store()
     try:
-        return {path.name for path in settings.store_path.iterdir() if (path / keys.META).is_file()}
+        settings = Choice(config=named).load()
+    except LiveMemError:
+        return None
+    return None if settings.s3_bucket_name else settings.store_path
+
+
+def _of_folder(folder: Path) -> set[str]:
+    try:
+        return {path.name for path in folder.iterdir() if (path / keys.META).is_file()}
     except OSError:
         return set()
 

@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from livememfs import config
 from livememfs.cli import output
 from livememfs.cli.common import Choice, command
 from livememfs.cli.mounting import mounts
+from livememfs.environment import environment
 from livememfs.errors import LiveMemError
-from livememfs.fuse.mountpoint import unmount
 
 STEP_TIMEOUT = 60.0
 FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
@@ -31,7 +30,10 @@ DECISION = "We keep notes in S3 because every machine can reach it."
 
 @command
 def demo(choice: Choice) -> None:  # noqa: ARG001 - the demo always uses its own store
-    """Show notes, consolidation, observing and the bucket, in a temporary directory."""
+    """Show notes, consolidation, observing and the bucket, in a temporary directory.
+
+    livememfs demo
+    """
     with tempfile.TemporaryDirectory(prefix="livememfs-demo-") as name:
         root = Path(name).resolve()
         (root / "memory").mkdir()
@@ -55,7 +57,7 @@ def _install(path: Path) -> None:
 
 def _environment(root: Path) -> dict[str, str]:
     """The environment of every step: the machine's, without settings, with temporary directories."""
-    kept = {name: value for name, value in config.environment().items() if not name.startswith(FOREIGN)}
+    kept = {name: value for name, value in environment().items() if not name.startswith(FOREIGN)}
     return kept | {
         "PATH": f"{root / 'bin'}:{kept.get('PATH', '/usr/bin:/bin')}",
         "XDG_CONFIG_HOME": str(root / "config"),
@@ -161,6 +163,8 @@ class Stage:
     @contextmanager
     def unmounted_at_the_end(self) -> Iterator[None]:
         """Unmount at the end, also after a failure."""
+        from livememfs.fuse.mountpoint import unmount
+
         try:
             yield
         finally:

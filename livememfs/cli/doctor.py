@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.checks import Check, around, machine, models, next_step, store
-from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.mounting import mounts
-from livememfs.config import Settings
+from livememfs.environment import environment
 from livememfs.errors import SettingsError
 from livememfs.shown import without_login
+
+if TYPE_CHECKING:
+    from livememfs.cli.checks import Check
+    from livememfs.config import Settings
 
 STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
 
@@ -37,20 +40,31 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     """Check machine, store, models, agents and settings, and name the next thing to do.
 
     Exits 1 when a check fails.
+
+        livememfs doctor
+        livememfs --bucket team-memory doctor
     """
+    from livememfs.cli.checks import Check, machine, next_step  # they load slowly, and help does not need them
+
     settings: Settings | None = None
+    mounted: frozenset[str] = frozenset()
     try:
-        settings = choice.quiet()
+        store = choice.found()
     except SettingsError as error:
         results = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
+        settings, mounted = store.settings, store.taken
+        quiet_log(settings)
         results = [Check("settings", "ok", "understood")]
+        if store.said:
+            advice = "name the store here too, by variables, the configuration file or --bucket" if store.other else ""
+            results.append(Check("store, choice", "warn" if store.other else "ok", store.said, advice))
     results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
         results += run(_others, settings)
     well = "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
     then = next_step(results) or well
-    sources = setting_sources(choice, settings) if settings is not None else []
+    sources = setting_sources(choice, settings, mounted) if settings is not None else []
     if as_json:
         output.print_json({"checks": results, "settings": sources, "next": then})
     else:
@@ -62,6 +76,8 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
 
 async def _others(settings: Settings | None) -> list[Check]:
     """The checks that must wait for an answer; without settings only those of this machine."""
+    from livememfs.cli.checks import around, models, store
+
     mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
         return [mounted, *agents]
@@ -70,30 +86,39 @@ async def _others(settings: Settings | None) -> list[Check]:
 
 
 def _show(checks: list[Check], sources: list[Setting]) -> None:
-    rows = [[item.verdict, item.name, item.found, item.advice] for item in checks]
-    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[item.verdict] for item in checks])
+    rows = [(STYLES[item.verdict], [item.verdict, item.name, item.found]) for item in checks]
+    for place, item in reversed(list(enumerate(checks))):
+        if item.advice:
+            rows.insert(place + 1, (STYLES[item.verdict], ["", "", f"-> {item.advice}"]))
+    output.table(["", "CHECK", "FOUND, AND WHAT TO DO"], [row for _, row in rows], styles=[style for style, _ in rows])
     if sources:
         output.say("")
         output.table(["SETTING", "VALUE", "FROM"], [[item.variable, item.value, item.source] for item in sources])
 
 
-def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
-    """Every setting that was set, with its value (secrets masked) and its source."""
+def setting_sources(choice: Choice, settings: Settings, mounted: frozenset[str] = frozenset()) -> list[Setting]:
+    """Every setting that was set, with its value (secrets masked) and its source. `mounted`: those of a mount."""
+    from livememfs import config
+    from livememfs.config import Settings
+
     variables = config.setting_names()
     overrides = choice.overrides()
-    environ = config.environment()
+    environ = environment()
     settings_set = []
     for name in sorted(settings.model_fields_set):
         if getattr(settings, name) == "":
             continue
         secret = Settings.model_fields[name].repr is False
         value = "(set)" if secret and getattr(settings, name) else without_login(str(getattr(settings, name)))
-        settings_set.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
+        source = "the running mount" if name in mounted else _source(name, variables[name], overrides, environ)
+        settings_set.append(Setting(variables[name], value, source))
     return settings_set
 
 
 def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:
     """The source that decides a setting; the order is that of `Settings.load`."""
+    from livememfs import config
+
     if name in overrides:
         return "command line"
     if environ.get(variable):

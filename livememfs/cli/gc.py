@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
-from livememfs.runs.upkeep.gc import OLDER_THAN, Finding, Removed, find, remove
 
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.runs.upkeep.gc import Finding, Removed
+
+OLDER_THAN_DAYS = 30
 MOST_DAYS = 36_500
 """A larger age would lead to a day before the first one that `datetime` has."""
 COLUMNS = ("KIND", "WHAT", "SIZE", "LAST WRITTEN", "WHY")
@@ -28,10 +31,15 @@ def gc(
     delete: Annotated[bool, typer.Option("--delete", help="Remove the listed objects.")] = False,
     older_than: Annotated[
         int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only objects not written for so many days.")
-    ] = OLDER_THAN.days,
+    ] = OLDER_THAN_DAYS,
     as_json: JsonFlag = False,
 ) -> None:
-    """List unused objects; --delete removes them."""
+    """List unused objects; --delete removes them.
+
+    livememfs gc
+    livememfs gc project --delete --older-than 90
+    """
+    from livememfs.runs.upkeep.gc import find, remove
 
     async def work(app: App) -> tuple[list[Finding], Removed | None]:
         with output.busy("looking for unused objects"):
@@ -42,7 +50,7 @@ def gc(
             leases = app.consolidations.leases
             return findings, await remove(app.replica, app.clock, leases, findings, progress=progress)
 
-    findings, removed = on_store(choice.quiet(), work, space or "")
+    findings, removed = on_store(choice.on_store(), work, space or "")
     if as_json:
         output.print_json(_figures(findings, removed))
         return
@@ -68,7 +76,7 @@ def _show(findings: Sequence[Finding]) -> None:
         output.say("nothing is left behind")
         return
     rows = [[row.kind, row.key, output.size(row.size), output.when(row.modified), row.why] for row in findings]
-    output.table(COLUMNS, rows)
+    output.table(COLUMNS, rows, spare=["LAST WRITTEN"])
     count = output.plural(sum(len(finding.objects) for finding in findings), "object")
     output.say(f"{count} ({output.size(sum(finding.size for finding in findings))})")
 

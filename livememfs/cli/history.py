@@ -6,27 +6,33 @@ Owns what is printed. Refuses to ask before an undo: it can itself be undone. Ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
 from livememfs.errors import NotFound
 from livememfs.records import keys
-from livememfs.records.ledger import Entry
-from livememfs.runs import held
-from livememfs.runs.standing import taken_back
-from livememfs.runs.undo.run import undo as take_back
-from livememfs.spaces import making as spaces
-from livememfs.spaces.entries import runs
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.records.ledger import Entry
 
 COLUMNS = ("RUN", "WHEN", "KIND", "HOST", "MODEL", "NOTES IN", "NOTES LEFT", "FILES", "UNSOURCED", "STATE")
+SPARE = ("HOST", "UNSOURCED", "MODEL", "NOTES LEFT")
 
 
 @command
 def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
-    """List the runs of SPACE, the newest first."""
+    """List the runs of SPACE, the newest first.
+
+    livememfs history project
+    """
+    from livememfs.runs import held
+    from livememfs.runs.standing import taken_back
+    from livememfs.spaces import making as spaces
+    from livememfs.spaces.entries import runs
+
     unreadable: dict[int, str] = {}
 
     async def work(app: App) -> tuple[list[Entry], Entry | None]:
@@ -34,12 +40,12 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
         entries = await runs(app.replica, space, report=unreadable.__setitem__)
         return entries, await held.current(app.replica, space)
 
-    entries, plan = on_store(choice.quiet(), work, space)
+    entries, plan = on_store(choice.on_store(), work, space)
     fallen = taken_back(entries)
     if as_json:
         output.print_json([_figures(entry, fallen) for entry in entries])
     elif entries:
-        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in entries])
+        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in entries], spare=SPARE)
     elif not unreadable:
         output.say(f"{space} has had no run yet; `livememfs consolidate {space}` makes one")
     if plan is not None:
@@ -92,7 +98,12 @@ def undo(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take back run N of SPACE and all runs after it."""
+    """Take back run N of SPACE and all runs after it.
+
+    livememfs undo project
+    livememfs undo project 12
+    """
+    from livememfs.runs.undo.run import undo as take_back
 
     async def work(app: App) -> Entry:
         doing = f"taking back a run of {space}"
@@ -103,7 +114,7 @@ def undo(
             )
 
     try:
-        entry = on_store(choice.quiet(), work, space)
+        entry = on_store(choice.on_store(), work, space)
     except NotFound as error:
         path = str(error.values.get("path", ""))
         if not path.startswith("run "):

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from livememfs.app import App
-from livememfs.app.recall import drop_engine, index_folder, open_engine
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces
-from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-app = typer.Typer(help="Show, check or rebuild the search index.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.config import Settings
+
+app = listing.group("Show, check or rebuild the search index.")
 
 
 @app.command()
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Show how much the index contains."""
-    figures = _opened(choice.quiet())[0]
+    """Show how much the index contains.
+
+    livememfs index status
+    """
+    figures = _opened(choice.on_store())[0]
     if as_json:
         output.print_json(figures)
         return
@@ -39,8 +41,11 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 @app.command()
 @command
 def verify(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check that the parts of the index agree; exit 1 on a fault."""
-    figures, problems = _opened(choice.quiet())
+    """Check that the parts of the index agree; exit 1 on a fault.
+
+    livememfs index verify
+    """
+    figures, problems = _opened(choice.on_store())
     if as_json:
         output.print_json({**figures, "problems": problems})
     elif not problems:
@@ -52,12 +57,16 @@ def verify(choice: Choice, as_json: JsonFlag = False) -> None:
 @app.command()
 @command
 def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Rebuild the index of all spaces from the bucket."""
+    """Rebuild the index of all spaces from the bucket.
+
+    livememfs index rebuild
+    """
+    from livememfs.app.recall import drop_engine
 
     async def work(app: App) -> None:
         await app.recall.prepare(await all_spaces(app.replica), INDEXED_WITHIN)
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     drop_engine(settings)
     with output.busy("indexing"):
         on_store(settings, work)
@@ -69,6 +78,8 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The figures of the index and its faults. CacheInUse while a mount has this machine's index open."""
+    from livememfs.app.recall import index_folder, open_engine
+
     folder = Path() if settings.index_url else index_folder(settings)
     index = open_engine(settings, folder)
     try:

@@ -9,25 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
-from livememfs.clock import SystemClock
-from livememfs.config import user_name
+from livememfs.environment import user_name
 from livememfs.errors import UsageError
-from livememfs.memories import storing as memories
-from livememfs.records.memory import KNOWN_TYPES, Memory, read_field
-from livememfs.records.trust import Trust
-from livememfs.text import frontmatter
 from livememfs.text.times import iso
-from livememfs.tree.writer import agent_of
 
-app = typer.Typer(help="List, store, forget and restore memories.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.memories.uses import Shown
+    from livememfs.records.memory import Memory
+
+app = listing.group("List, store, forget and restore memories.")
 COLUMNS = ["ID", "TYPE", "WEIGHT", "UNTIL", "CONTENT"]
 SHOWN_CHARACTERS = 80
 
@@ -71,16 +69,26 @@ def list_memories(
     forgotten: Annotated[bool, typer.Option("--forgotten", help="List forgotten memories instead.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List memories, the oldest first."""
+    """List memories, the oldest first.
 
-    async def work(app: App) -> list[tuple[str, Memory]]:
+    livememfs memories list project
+    livememfs memories list project --in goals
+    """
+    from livememfs.memories import storing as memories
+    from livememfs.memories.uses import shown
+
+    async def work(app: App) -> list[tuple[str, Memory, Shown]]:
         if forgotten:
-            return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
-        return await memories.current(app.replica, app.clock, space, collection)
+            listed = [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
+        else:
+            listed = await memories.current(app.replica, app.clock, space, collection)
+        if as_json:
+            await app.uses.known(space)
+        return [(memory_id, memory, shown(app.uses.of(space, memory_id))) for memory_id, memory in listed]
 
-    listed = on_store(choice.quiet(), work, space)
-    values = [_as_json(memory_id, memory) for memory_id, memory in listed]
-    rows = [_row(memory_id, memory) for memory_id, memory in listed]
+    listed = on_store(choice.on_store(), work, space)
+    values = [{**_as_json(memory_id, memory), **worth} for memory_id, memory, worth in listed]
+    rows = [_row(memory_id, memory) for memory_id, memory, _ in listed]
     none = f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}"
     output.listing(values, COLUMNS, rows, none, as_json=as_json)
 
@@ -97,7 +105,14 @@ def add(
     ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it is true: 1h, 7d, 30d.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Store a memory."""
+    """Store a memory.
+
+    livememfs memories add project 'the API is frozen' --ttl 7d
+    """
+    from livememfs.memories import storing as memories
+    from livememfs.text import frontmatter
+    from livememfs.tree.writer import agent_of
+
     _check(collection, kind, ttl)
     given = {"type": kind, "subjects": subject, "ttl": ttl}
     content = frontmatter.join({name: value for name, value in given.items() if value}, text)
@@ -108,7 +123,7 @@ def add(
             app.replica, app.clock, space, collection, content, agent=agent, on_private=output.complain
         )
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])}, key, as_json=as_json)
 
 
@@ -121,7 +136,11 @@ def forget(
     collection: In = CollectionName.MEMORIES,
     purge: Annotated[bool, typer.Option("--purge", help="Remove it and its old versions for good.")] = False,
 ) -> None:
-    """Forget a memory; `restore` brings it back."""
+    """Forget a memory; `restore` brings it back.
+
+    livememfs memories forget project 3f2a91bc
+    """
+    from livememfs.memories import storing as memories
 
     async def work(app: App) -> str:
         if purge:
@@ -132,18 +151,22 @@ def forget(
         forgotten_id = memories.id_of(info.key.rpartition("/")[2])
         return f"forgotten; `livememfs memories restore {space} {forgotten_id}` undoes it"
 
-    output.say(on_store(choice.quiet(), work, space))
+    output.say(on_store(choice.on_store(), work, space))
 
 
 @app.command()
 @command
 def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = CollectionName.MEMORIES) -> None:
-    """Bring back a forgotten memory."""
+    """Bring back a forgotten memory.
+
+    livememfs memories restore project 3f2a91bc
+    """
+    from livememfs.memories import storing as memories
 
     async def work(app: App) -> str:
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
 
-    output.say(on_store(choice.quiet(), work, space))
+    output.say(on_store(choice.on_store(), work, space))
 
 
 @app.command()
@@ -156,7 +179,13 @@ def trust(
     collection: In = CollectionName.MEMORIES,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say whose words a memory has; only a person raises it."""
+    """Say whose words a memory has; only a person raises it.
+
+    livememfs memories trust project 3f2a91bc user
+    """
+    from livememfs.memories import storing as memories
+    from livememfs.records.trust import Trust
+    from livememfs.tree.writer import agent_of
 
     async def work(app: App) -> str:
         info = await memories.the_one(app.replica, app.clock, space, collection, memory_id)
@@ -164,7 +193,7 @@ def trust(
         await memories.vouch(app.replica, app.clock, info, Trust[given.value.upper()], by=by)
         return info.key
 
-    key = on_store(choice.quiet(), work, space)
+    key = on_store(choice.on_store(), work, space)
     output.answer({"key": key, "trust": given.value}, f"{key} is told as {WHOSE[given]}", as_json=as_json)
 
 
@@ -172,6 +201,10 @@ def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> Non
     """Refuse a type or a ttl that cannot be read. Storing would drop the value silently, and a memory meant for an hour
     would stay for ever. UsageError.
     """
+
+    from livememfs.clock import SystemClock
+    from livememfs.records.memory import KNOWN_TYPES, read_field
+
     wanted = {
         "type": (kind, f"one of {', '.join(KNOWN_TYPES)}"),
         "ttl": (ttl, "a number and a unit, like 90m, 1h, 7d or 2w"),
@@ -187,8 +220,8 @@ def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> Non
 def _row(memory_id: str, memory: Memory) -> list[str]:
     line = " ".join(memory.content.split())
     until = iso(memory.expires_at) if memory.expires_at is not None else "-"
-    shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
-    return [memory_id, memory.category or memory.type, f"{memory.importance:g}", until, shown]
+    beginning = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
+    return [memory_id, memory.category or memory.type, f"{memory.importance:g}", until, beginning]
 
 
 def _as_json(memory_id: str, memory: Memory) -> dict[str, object]:

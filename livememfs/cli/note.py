@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
 from livememfs.cli.space import SpaceName
-from livememfs.config import user_name
+from livememfs.environment import user_name
 from livememfs.errors import NotText, UsageError
-from livememfs.memories.notes import write_note
-from livememfs.tree.writer import agent_of
+
+if TYPE_CHECKING:
+    from livememfs.app import App
 
 
 @command
@@ -28,13 +28,23 @@ def note(
     text: Annotated[
         str, typer.Argument(metavar="[TEXT]", help="The note; without it, or with -, standard input.")
     ] = "-",
-    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, insight, ...")] = None,
+    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, issue, ...")] = None,
     agent: Annotated[str | None, option(metavar="NAME", help="Name of the writer.  [default: you]")] = None,
     tag: Annotated[list[str] | None, option(metavar="TAG", help="A tag; may be repeated.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write a note into SPACE."""
-    settings = choice.quiet()
+    """Write a note into SPACE.
+
+    livememfs note project 'we chose S3' --category decision
+    git log -1 | livememfs note project --tag release
+    """
+    from livememfs.memories.notes import write_note
+    from livememfs.records.note import CATEGORIES
+    from livememfs.tree.writer import agent_of
+
+    settings = choice.on_store()
+    if category is not None and category not in CATEGORIES:
+        raise UsageError(f"there is no category {category}; use one of {', '.join(CATEGORIES)}")
     content = _standard_input() if text == "-" else text
 
     async def work(app: App) -> str:
@@ -48,6 +58,7 @@ def note(
             category=category,
             tags=tag or (),
             on_private=output.complain,
+            code=app.code,
         )
 
     key = on_store(settings, work, space)

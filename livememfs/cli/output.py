@@ -1,8 +1,7 @@
 """What commands print: tables and sentences for people, JSON for programs.
 
-Owns the two consoles, and removes terminal control codes from all text. Results go to standard output, remarks and
-errors to standard error, so that a pipe carries results only. Refuses colours and boxes outside of a terminal. Main
-thread only.
+Removes terminal control codes from all text. Results go to standard output, remarks and errors to standard error, so
+that a pipe carries results only. Refuses colours and boxes outside of a terminal. Main thread only.
 """
 
 from __future__ import annotations
@@ -12,33 +11,28 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
-
+from livememfs.cli import progress
+from livememfs.cli.progress import bar, busy, patience
 from livememfs.errors import LiveMemError, UsageError
 from livememfs.shown import harmless, in_a_line, without_login
-from livememfs.text.privacy.redaction import redact
-from livememfs.text.times import iso
 
 if TYPE_CHECKING:
     from livememfs.spaces.export import Exported
 
+__all__ = ["bar", "busy", "patience"]
+
 SHOWN = 5
 """How many of many names are printed."""
-PLAIN_WIDTH = 200
-"""Columns of a table in a file or a pipe: there is no terminal whose width could fold the lines."""
 
 
 def say(*lines: str) -> None:
     """Plain lines on standard output."""
+    progress.hide()
     for line in lines:
         sys.stdout.write(harmless(f"{line}\n"))
     sys.stdout.flush()
@@ -46,6 +40,7 @@ def say(*lines: str) -> None:
 
 def note(*lines: str) -> None:
     """Plain lines on standard error."""
+    progress.hide()
     for line in lines:
         sys.stderr.write(harmless(f"{line}\n"))
     sys.stderr.flush()
@@ -70,6 +65,8 @@ def is_lost() -> bool:
 
 def complain(error: LiveMemError) -> None:
     """Print an error in one sentence, with its advice."""
+    from livememfs.text.privacy.redaction import redact  # loads slowly
+
     advice = error.advice()
     note(redact(without_login(f"livememfs: {error}{f' ({advice})' if advice else ''}")).text)
 
@@ -87,10 +84,18 @@ def answer(value: Any, *lines: str, as_json: bool) -> None:
         say(*lines)
 
 
-def listing(values: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], none: str, *, as_json: bool) -> None:
+def listing(
+    values: Any,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    none: str,
+    *,
+    as_json: bool,
+    spare: Sequence[str] = (),
+) -> None:
     """Print a list: JSON for programs, a table for people, and the sentence `none` in place of an empty table."""
     if rows and not as_json:
-        table(columns, rows)
+        table(columns, rows, spare=spare)
     else:
         answer(values, none, as_json=as_json)
 
@@ -119,6 +124,8 @@ def _jsonable(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, datetime):
+        from livememfs.text.times import iso
+
         return iso(value)
     if isinstance(value, PurePath):
         return str(value)
@@ -127,41 +134,21 @@ def _jsonable(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
-    """A table on standard output; `styles` gives each row's style, in the order of rows."""
-    console = _console()
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    for number, row in enumerate(rows):
-        grid.add_row(*(escape(in_a_line(cell)) for cell in row), style=styles[number] if styles else None)
-    console.print(grid)
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = (), spare: Sequence[str] = ()
+) -> None:
+    """A table on standard output.
 
+    :styles: each row's style, in the order of rows
+    :spare:  columns that a narrow terminal leaves out, the first one first
+    """
+    from livememfs.cli import tables
 
-def _console() -> Console:
-    console = Console(file=sys.stdout, highlight=False)
-    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
-
-
-@contextmanager
-def busy(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error during some work; the yielded function changes its text. Needs a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status(escape(in_a_line(text))) as status:
-        yield lambda now: status.update(escape(in_a_line(now)))
-
-
-@contextmanager
-def bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error; the yielded function takes the count done and the total."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(escape(in_a_line(text)), total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    cells = [[in_a_line(cell) for cell in row] for row in rows]
+    if not progress.at_terminal(sys.stdout):
+        say(*tables.aligned([list(columns), *cells]))
+    elif left_out := tables.show(columns, cells, styles, spare):
+        note(f"not shown for want of room: {', '.join(left_out)}; --json has all")
 
 
 def size(count: int) -> str:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN
-from livememfs.recall.turn.prehook import TurnAnswer
-from livememfs.records.turn import Turn
-from livememfs.spaces import making as spaces
-from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.writer import session_of
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.recall.turn.prehook import TurnAnswer
 
 
 @command
@@ -39,8 +37,17 @@ def recall(
     channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="The channel of the message.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Print what to know before answering a message, each item once a session."""
-    settings = choice.quiet()
+    """Print what to know before answering a message, each item once a session.
+
+    livememfs recall project 'which database do we use?'
+    livememfs recall project 'and the second?' --session review
+    """
+    from livememfs.records.turn import Turn
+    from livememfs.spaces import making as spaces
+    from livememfs.text.privacy import redaction as privacy
+    from livememfs.tree.writer import session_of
+
+    settings = choice.on_store()
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")
     name = turn.session or session or session_of(os.getpid())
@@ -59,5 +66,9 @@ def recall(
         return
     if answer.block:
         output.say(answer.block.rstrip("\n"))
+    elif answer.told is not None:
+        again = f"`livememfs recall {space} MESSAGE --session NEW` asks as another session"
+        is_old = answer.told.left_out["told"] > 0
+        output.note(f"nothing new: what matches was told in this session; {again}" if is_old else "nothing matches")
     for note in answer.notes:
         output.note(note)

@@ -11,21 +11,21 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.cli.space import SpaceName
-from livememfs.config import Settings
 from livememfs.errors import BadRequest, LiveMemError, MountError, NotFound, UsageError
 from livememfs.runs.options import CONTROLS, KINDS, RunKind, RunOptions
-from livememfs.spaces import making as spaces
-from livememfs.tree.space.root import DIFF, wait_name
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.config import Settings
 
 Wait = Annotated[
     bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without --mountpoint it always waits.")
@@ -48,10 +48,14 @@ def consolidate(
     mountpoint: Through = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fold the notes of SPACE into its bank."""
+    """Fold the notes of SPACE into its bank.
+
+    livememfs consolidate project
+    livememfs consolidate project --dry-run
+    """
     options = _options("consolidation", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = RunRequest(space, options, mountpoint, wait)
-    outcome, diff = _ask(choice.quiet(), request)
+    outcome, diff = _ask(choice.on_store(), request)
     if as_json and diff is not None:
         outcome = {**outcome, "diff": diff}
     _end(request, outcome, diff, _of_bank, as_json=as_json)
@@ -79,10 +83,14 @@ def digest(
     mountpoint: Through = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Store the lasting facts of SPACE's new notes as memories."""
+    """Store the lasting facts of SPACE's new notes as memories.
+
+    livememfs digest project
+    livememfs digest project --max-notes 50
+    """
     options = _options("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = RunRequest(space, options, mountpoint, wait)
-    outcome, diff = _ask(choice.quiet(), request)
+    outcome, diff = _ask(choice.on_store(), request)
     if not as_json:
         for memory in outcome.get("memories", ()):
             lasts = f", for {memory['ttl']}" if memory["ttl"] else ""
@@ -125,6 +133,8 @@ def _options(kind: RunKind, **given: Any) -> RunOptions:
 
 def _ask(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """The outcome as the control file shows it, and the diff of a dry run, if there is one."""
+    from livememfs.spaces import making as spaces
+
     if request.mountpoint is not None:
         return _through_mount(resolve(request.mountpoint), request)
 
@@ -159,6 +169,8 @@ def _end(
 
 def _through_mount(path: Path, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """Ask the daemon. The wait file covers every request made before it is opened: so ours, written first."""
+    from livememfs.tree.space.root import DIFF, wait_name
+
     if str(path) not in mounts.kernel_mounts():
         raise MountError(f"no livememfs is mounted on {path}")
     options, folder = request.options, path / request.space

@@ -6,21 +6,23 @@ while a mount has that open, an index of its own. Both are built from the bucket
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs.app import App
-from livememfs.cache.replica import Replica
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, naming_the_space, on_store, option
-from livememfs.recall.search.page import DEFAULT_BUDGET, page
-from livememfs.recall.service import SearchAnswer
+from livememfs.recall.search.page import DEFAULT_BUDGET
 from livememfs.records import keys
-from livememfs.spaces import making as spaces
-from livememfs.text.size import tokens
 from livememfs.text.times import iso
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.cache.replica import Replica
+    from livememfs.memories.uses import Shown
+    from livememfs.recall.service import SearchAnswer
 
 INDEXED_WITHIN = 600.0
 """Seconds the first question waits for the index of a bucket. The answer says what is not indexed by then."""
@@ -40,19 +42,31 @@ def search(
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
     as_json: JsonFlag = False,
 ) -> None:
-    """Search notes and banks by words and by meaning. QUESTION may have filters: type:decision after:2026-02."""
+    """Search notes and banks by words and by meaning.
 
-    async def work(app: App) -> SearchAnswer:
+    QUESTION may have filters.
+
+        livememfs search 'which database did we choose'
+        livememfs search 'type:decision after:2026-02 storage' --space project
+    """
+    from livememfs.memories.uses import shown
+    from livememfs.recall.search.page import page
+    from livememfs.spaces import making as spaces
+
+    async def work(app: App) -> tuple[SearchAnswer, list[Shown]]:
         for name in space or []:
             with naming_the_space(name):
                 await spaces.require_space(app.replica, name)
         searched = space or await all_spaces(app.replica)
         await app.recall.prepare(searched, INDEXED_WITHIN)
-        return await app.recall.ask(question, searched, limit=limit)
+        answer = await app.recall.ask(question, searched, limit=limit)
+        for name in {hit.record.space for hit in answer.found.hits} if as_json else ():
+            await app.uses.known(name)
+        return answer, [shown(app.uses.of(hit.record.space, hit.record.key)) for hit in answer.found.hits]
 
-    answer = on_store(choice.quiet(), work)
+    answer, worths = on_store(choice.on_store(), work)
     if as_json:
-        output.print_json(_figures(answer))
+        output.print_json(_figures(answer, worths))
     else:
         paths = [hit.record.key for hit in answer.found.hits]
         output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
@@ -67,7 +81,9 @@ async def all_spaces(replica: Replica) -> list[str]:
     return [name for name in named if keys.META in (await replica.names.listing(f"{name}/")).objects]
 
 
-def _figures(answer: SearchAnswer) -> dict[str, Any]:
+def _figures(answer: SearchAnswer, worths: Sequence[Shown]) -> dict[str, Any]:
+    from livememfs.text.size import tokens
+
     return {
         "query": answer.query.typed or answer.query.describe(),
         "read_as": list(answer.query.read_as),
@@ -84,12 +100,14 @@ def _figures(answer: SearchAnswer) -> dict[str, Any]:
                 "type": hit.record.type,
                 "agent": hit.record.agent,
                 "trust": hit.record.trust.word,
+                "code": hit.mark,
                 "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "title": hit.record.title,
                 "text": hit.record.pieces[hit.piece],
                 "tokens": tokens(hit.record.pieces[hit.piece]),
                 "reasons": dict(hit.reasons),
+                **worth,
             }
-            for rank, hit in enumerate(answer.found.hits, 1)
+            for rank, (hit, worth) in enumerate(zip(answer.found.hits, worths, strict=True), 1)
         ],
     }

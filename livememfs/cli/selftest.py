@@ -24,9 +24,9 @@ import typer
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import MountError
-from livememfs.tree.context import STATE
+from livememfs.records.names import STATE
 
 STEP_SECONDS = 60.0
 LOOK_SECONDS = 0.1
@@ -64,9 +64,12 @@ def selftest(
     ] = STEP_SECONDS,
     as_json: JsonFlag = False,
 ) -> None:
-    """Test a mount: notes, search, a dry run, ordinary files, the upload to the bucket.
+    """Try a mount: notes, search, a dry run, files, the upload to the bucket.
 
     Makes a space for the test and removes it. Exits 1 when a step fails.
+
+        livememfs selftest ~/memory
+        livememfs selftest ~/memory --llm
     """
     choice.quiet()
     path = resolve(mountpoint)

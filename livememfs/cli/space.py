@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
-from livememfs.cli import completion, output
+from livememfs.cli import completion, listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
-from livememfs.config import user_name
+from livememfs.environment import user_name
 from livememfs.errors import UsageError
 from livememfs.records import keys
-from livememfs.records.ledger import Entry
-from livememfs.records.rules import templates
-from livememfs.records.space import Meta
-from livememfs.runs.digest.inputs import BY_DIGEST
-from livememfs.runs.edit import Replacement, edit
-from livememfs.spaces import changing
-from livememfs.spaces import making as spaces
-from livememfs.spaces.objects import public
+from livememfs.runs.options import BY_DIGEST
 
-app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.records.ledger import Entry
+    from livememfs.records.space import Meta
+    from livememfs.spaces import making as spaces
+
+app = listing.group("Make, show, export and remove spaces.")
 
 SpaceName = Annotated[str, argument(metavar="SPACE", help="Name of the space.", autocompletion=completion.spaces)]
 
@@ -59,7 +57,13 @@ def create(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a space."""
+    """Make a space.
+
+    livememfs space create project
+    livememfs space create diary --rules journal --description 'what I did'
+    """
+    from livememfs.spaces import making as spaces
+
     text = None if rules is None else _rules_text(rules)
 
     async def work(app: App) -> Meta:
@@ -74,7 +78,7 @@ def create(
             on_private=output.complain,
         )
 
-    meta = on_store(choice.quiet(), work)
+    meta = on_store(choice.on_store(), work)
     output.answer(
         meta,
         f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`",
@@ -84,6 +88,8 @@ def create(
 
 def _rules_text(rules: str) -> str:
     """A template's text, or a file's."""
+    from livememfs.records.rules import templates
+
     known = templates()
     if rules in known:
         return known[rules]
@@ -102,16 +108,20 @@ def _rules_text(rules: str) -> str:
 @app.command("list")
 @command
 def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
-    """List all spaces."""
+    """List all spaces.
+
+    livememfs space list
+    """
+    from livememfs.spaces import making as spaces
 
     async def work(app: App) -> tuple[list[spaces.SpaceEntry], str]:
         return await spaces.list_spaces(app.replica), app.store.label
 
-    listed, place = on_store(choice.quiet(), work)
+    listed, place = on_store(choice.on_store(), work)
     columns = ["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"]
     # Name the place: a mistyped folder is created, and then looks like lost memory.
     none = f"there is no space in {place} yet; `livememfs space create NAME` makes one"
-    output.listing(listed, columns, _rows(listed), none, as_json=as_json)
+    output.listing(listed, columns, _rows(listed), none, as_json=as_json, spare=["CREATED", "RUNS"])
 
 
 def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
@@ -128,8 +138,13 @@ def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
 @app.command()
 @command
 def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
-    """Show a space: its notes, bank, rules, owner and dates."""
-    space = on_store(choice.quiet(), lambda app: spaces.info(app.replica, name), name)
+    """Show a space: its notes, bank, rules, owner and dates.
+
+    livememfs space info project
+    """
+    from livememfs.spaces import making as spaces
+
+    space = on_store(choice.on_store(), lambda app: spaces.info(app.replica, name), name)
     if as_json:
         output.print_json(space)
         return
@@ -164,15 +179,25 @@ def rules(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print a space's rules, or replace them."""
+    """Print a space's rules, or replace them.
+
+    livememfs space rules project
+    livememfs space rules project --replace rules.md
+    """
+    from livememfs.spaces import making as spaces
+
     if replace is not None:
         _replace_rules(choice, name, _rules_text(replace), as_json)
         return
-    text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
+    text = on_store(choice.on_store(), lambda app: spaces.rules(app.replica, name), name)
     output.answer({"space": name, "rules": text}, text.rstrip("\n"), as_json=as_json)
 
 
 def _replace_rules(choice: Choice, name: str, text: str, as_json: bool) -> None:
+    from livememfs.runs.edit import Replacement, edit
+    from livememfs.spaces import making as spaces
+    from livememfs.spaces.objects import public
+
     async def work(app: App) -> Entry | None:
         data = await public(text, keys.rules_key(name), output.complain)
         spaces.check_rules(name, data)
@@ -180,7 +205,7 @@ def _replace_rules(choice: Choice, name: str, text: str, as_json: bool) -> None:
         sealed = [Replacement(keys.RULES, data.decode())]
         return await edit(app.replica, app.clock, leases, host, name, sealed, user_name())
 
-    entry = on_store(choice.quiet(), work, name)
+    entry = on_store(choice.on_store(), work, name)
     run = entry.number if entry is not None else None
     said = f"the rules of {name} are sealed: run {run}; `livememfs undo {name} {run}` takes it back"
     output.answer({"space": name, "run": run}, said if run else "the rules are these already", as_json=as_json)
@@ -194,17 +219,47 @@ def allow_web(
     off: Annotated[bool, typer.Option("--off", help="Do not tell them, as in a new space.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Have agents told what pages and mails said, marked, without asking for it."""
-    meta = on_store(choice.quiet(), lambda app: changing.allow_web(app.replica, name, not off), name)
+    """Have agents told what pages and mails said, marked, without asking for it.
+
+    livememfs space allow-web project
+    """
+    from livememfs.spaces import changing
+
+    meta = on_store(choice.on_store(), lambda app: changing.allow_web(app.replica, name, not off), name)
     told = "is told unasked, and marked" if meta.allow_web else "is not told unasked"
     output.answer({"space": name, "allow_web": meta.allow_web}, f"what the web said {told} in {name}", as_json=as_json)
+
+
+@app.command("proposals")
+@command
+def want_proposals(
+    choice: Choice,
+    name: SpaceName,
+    off: Annotated[bool, typer.Option("--off", help="Store it at once, as in a new space.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Have what digests and the observer would add wait until a person accepts it.
+
+    livememfs space proposals project
+    """
+    from livememfs.spaces import changing
+
+    meta = on_store(choice.on_store(), lambda app: changing.want_proposals(app.replica, name, not off), name)
+    done = "waits for a person" if meta.proposals else "is stored at once"
+    said = f"what digests and the observer add to {name} {done}"
+    output.answer({"space": name, "proposals": meta.proposals}, said, as_json=as_json)
 
 
 @app.command()
 @command
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
-    """Print a space's rules and whole bank as one page."""
-    text = on_store(choice.quiet(), lambda app: spaces.summary(app.replica, name), name)
+    """Print a space's rules and whole bank as one page.
+
+    livememfs space summary project | less
+    """
+    from livememfs.spaces import making as spaces
+
+    text = on_store(choice.on_store(), lambda app: spaces.summary(app.replica, name), name)
     output.answer(text, text.render().rstrip("\n"), as_json=as_json)
 
 
@@ -221,10 +276,16 @@ def export(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write all objects of a space into one archive."""
+    """Write all objects of a space into one archive.
+
+    livememfs space export project
+    livememfs space export project backup.zip
+    """
+    from livememfs.spaces import making as spaces
+
     path = expanded(target or Path(f"{name}.tar.gz")).absolute()
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     with output.bar(f"exporting {name}") as progress:
         archive = on_store(settings, lambda app: spaces.export(app.replica, name, path, progress=progress), name)
     output.exported(archive, as_json)
@@ -238,14 +299,18 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove a space with everything in it."""
+    """Remove a space with everything in it.
+
+    livememfs space delete project
+    """
+    from livememfs.spaces import making as spaces
 
     async def work(app: App) -> int:
         with output.bar(f"removing {name}") as progress:
             async with app.consolidations.leases.hold(name):
                 return await spaces.delete(app.replica, name, progress=progress)
 
-    settings = choice.quiet()
+    settings = choice.on_store()
     if not yes:
         info = on_store(settings, lambda app: spaces.info(app.replica, name), name)
         holds = f"{output.plural(info.notes, 'note')} and {output.plural(info.bank_files, 'bank file')}"

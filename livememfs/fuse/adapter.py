@@ -30,7 +30,7 @@ from livememfs.fuse.notify import Notifier
 from livememfs.fuse.pretence import Pretence
 from livememfs.fuse.watched import Attention
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
+from livememfs.tree.node import ACTING, UNLISTED, Attrs, Caller, Directory, File, Handle, Node, Symlink
 from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
@@ -177,6 +177,7 @@ class FuseOperations(pyfuse3.Operations):
     @handler(Needs.WRITING)
     async def unlink(self, parent: int, name: bytes, ctx: RequestContext) -> None:
         directory, text = self._directory(parent), os.fsdecode(name)
+        ACTING.set(translate.caller(ctx))
         await self._meet(directory, text)
         await directory.unlink(text)
 
@@ -192,6 +193,7 @@ class FuseOperations(pyfuse3.Operations):
             raise FUSEError(errno.EINVAL)
         source, target = self._directory(parent), self._directory(new_parent)
         old, new = os.fsdecode(name), os.fsdecode(new_name)
+        ACTING.set(translate.caller(ctx))
         await self._meet(source, old)
         await self._meet(target, new)
         await source.rename(old, target, new, replace=not flags & _RENAME_NOREPLACE)

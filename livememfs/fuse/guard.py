@@ -22,6 +22,7 @@ import trio
 
 from livememfs import errors
 from livememfs.concurrency import the_one
+from livememfs.records.names import is_lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,7 +149,7 @@ def _verdict(operations: FuseOperations, request: Request, raised: Exception) ->
     if isinstance(error, trio.TooSlowError):
         error = errors.TimedOut(f"{name} on {path or 'the mount'}")
     if isinstance(error, errors.LiveMemError):
-        if error.errno in REPORTED:
+        if error.errno in REPORTED and not is_lock(path.rpartition("/")[2]):
             operations.errors.record(name, path or str(error.values.get("path", "")), error)
         return error.errno
     operations.bugs += 1

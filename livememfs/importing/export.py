@@ -27,6 +27,7 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.spaces.archive import unpackable
 from livememfs.spaces.describe import require_space
+from livememfs.spaces.export import Progress
 from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
 from livememfs.text import frontmatter
@@ -46,9 +47,17 @@ class Written:
 
 
 async def export(
-    replica: Replica, space: str, target: Path, form: Form, *, only: Collection[str] | None = None
+    replica: Replica,
+    space: str,
+    target: Path,
+    form: Form,
+    *,
+    only: Collection[str] | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Written:
     """Write the objects of a space (of these keys only) to a folder, or for `jsonl` to a file, that is not there yet.
+
+    `progress` is told how many are read, of how many.
 
     Raises NotFound without the space, UsageError for the target, LiveMemError when it cannot be written.
     """
@@ -62,8 +71,11 @@ async def export(
         data = await content(replica, info)
         if data is not None:
             objects[info.key.removeprefix(f"{space}/")] = data
+        done.append(info.key)
+        progress(len(done), len(chosen))
 
-    await for_each([info for info in infos if only is None or info.key in only or _is_meta(info)], load)
+    chosen, done = [info for info in infos if only is None or info.key in only or _is_meta(info)], list[str]()
+    await for_each(chosen, load)
     written, left_out = _formed(space, objects, form)
     try:
         await trio.to_thread.run_sync(_write, target, written)

@@ -10,7 +10,9 @@ from typing import Any
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.code.workplaces import Workplaces
 from livememfs.errors import TooLarge
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.storing import store_text
 from livememfs.records.sealing import NoteForm
 from livememfs.spaces.objects import OnPrivate, unheard
@@ -27,10 +29,15 @@ async def write_note(
     category: str | None = None,
     tags: Sequence[str] = (),
     on_private: OnPrivate = unheard,
+    code: Workplaces | None = None,
+    dictated: Dictated | None = None,
 ) -> str:
     """Write a note and return its key; see `storing.store_text`. Front matter in `text` wins over arguments."""
     whole = _with_arguments(text, category, tags)
-    return await store_text(replica, clock, NoteForm(), space, whole, agent=agent, on_private=on_private)
+    form = NoteForm()
+    return await store_text(
+        replica, clock, form, space, whole, agent=agent, on_private=on_private, code=code, dictated=dictated
+    )
 
 
 def _with_arguments(text: str, category: str | None, tags: Sequence[str]) -> str:

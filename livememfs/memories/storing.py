@@ -15,6 +15,7 @@ from secrets import token_hex
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.code.workplaces import Workplaces
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import (
     AlreadyExists,
@@ -25,10 +26,11 @@ from livememfs.errors import (
     PreconditionFailed,
     TooLarge,
 )
+from livememfs.memories.dictated import Dictated
 from livememfs.records import keys
 from livememfs.records.memory import Memory, sealed
 from livememfs.records.metadata import META_TRUST
-from livememfs.records.sealing import Form, MemoryForm, says_nothing
+from livememfs.records.sealing import BY_AGENT, Form, MemoryForm, says_nothing
 from livememfs.records.trust import Trust, check_raise, kept_stamp, trust_of, vouched
 from livememfs.spaces.describe import require_space
 from livememfs.spaces.objects import OnPrivate, put_new, unheard
@@ -150,25 +152,35 @@ async def remember(
     *,
     agent: str,
     on_private: OnPrivate = unheard,
+    code: Workplaces | None = None,
+    dictated: Dictated | None = None,
 ) -> str:
     """Store a memory and return its key; see `store_text`."""
-    return await store_text(replica, clock, MemoryForm(collection), space, text, agent=agent, on_private=on_private)
+    form = MemoryForm(collection)
+    return await store_text(
+        replica, clock, form, space, text, agent=agent, on_private=on_private, code=code, dictated=dictated
+    )
 
 
 async def store_text(
-    replica: Replica, clock: Clock, form: Form, space: str, text: str, *, agent: str, on_private: OnPrivate
-) -> str:
+    replica: Replica, clock: Clock, form: Form, space: str, text: str, *, agent: str, on_private: OnPrivate,
+    code: Workplaces | None = None, dictated: Dictated | None = None,
+) -> str:  # fmt: skip
     """Store a text that has no name as a note or a memory, and return its key; when this returns, the bucket has it.
 
-    `on_private` is called with what was replaced. Raises NotFound without the space, BadRequest for a text that is
-    empty after its front matter, NotText, TooLarge, AlreadyExists when no free name was found.
+    `on_private` is called with what was replaced; `code` knows in which code somebody works, `dictated` whether the
+    words are a user's. Raises NotFound without the space, BadRequest for a text that is empty after its front matter,
+    NotText, TooLarge,
+    AlreadyExists when no free name was found.
     """
     await require_space(replica, space)
     raw, now = text.encode("utf-8", "surrogatepass"), clock.now()
     path = f"{space}/{form.folder}/(new {form.noun})"
     if says_nothing(raw):
         raise BadRequest(path=path, detail=f"there is nothing in the {form.noun}")
-    seal = partial(form.seal, raw, path=path, written_name="", space=space, agent=agent, now=now)
+    origin = dictated.origin(space, raw, now) if dictated is not None else BY_AGENT
+    origin = replace(origin, about=await code.fields(space, raw)) if code is not None else origin
+    seal = partial(form.seal, raw, path=path, written_name="", space=space, agent=agent, now=now, origin=origin)
     sealed = await aside(len(raw), seal)
     if sealed.replaced:
         on_private(told(path, sealed.replaced))
@@ -228,6 +240,17 @@ async def the_one(replica: Replica, clock: Clock, space: str, collection: str, m
     if len(matches) > 1:
         raise BadRequest(path=prefix + memory_id, detail=f"{len(matches)} memories begin so")
     return matches[0]
+
+
+async def was_there(replica: Replica, space: str, key: str) -> bool:
+    """Whether a memory was stored before: it is there, with whatever end, or was forgotten or replaced since. `key` is
+    relative to the space.
+    """
+    collection, _, name = key.partition("/")
+    memory_id = id_of(name)
+    if await replica.names.walk(f"{space}/{collection}/{memory_id}"):
+        return True
+    return bool(await replica.names.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))
 
 
 async def purge(replica: Replica, space: str, collection: str, memory_id: str) -> int:

@@ -14,9 +14,12 @@ from typing import Any
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.code.workplaces import Workplaces
 from livememfs.errors import BadRequest
 from livememfs.memories import storing as memories
+from livememfs.memories.dictated import Dictated
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
+from livememfs.memories.uses import Uses
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.service import Recall, SearchAnswer
@@ -39,7 +42,8 @@ Answered = dict[str, Any]
 @dataclass(frozen=True)
 class Desk:
     """Where an agent works: one space of a bucket, and the name under which it writes. `on_private` is called with what
-    was replaced in a text that it stores.
+    was replaced in a text that it stores; `code` knows in which code it works, `uses` what memories were worth,
+    `dictated` what users have said.
     """
 
     replica: Replica
@@ -48,6 +52,9 @@ class Desk:
     space: str
     agent: str
     on_private: OnPrivate = unheard
+    code: Workplaces | None = None
+    uses: Uses | None = None
+    dictated: Dictated | None = None
 
 
 # --- finding -----------------------------------------------------------------------------------------------------
@@ -74,7 +81,7 @@ async def get_recent_memories(desk: Desk, limit: int = MOST_FOUND) -> Answered:
         raise _refused(desk, keys.MEMORIES, f"limit is 1 to {MOST_RECENT}, not {limit}")
     await require_space(desk.replica, desk.space)
     answer = await desk.recall.ask(Query(limit=limit).narrowed("in", keys.MEMORIES), (desk.space,), anew=True)
-    return {"memories": [_shown(hit.record) for hit in answer.found.hits], "notes": _notes(answer)}
+    return {"memories": await _each(desk, [hit.record for hit in answer.found.hits]), "notes": _notes(answer)}
 
 
 async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> Answered:
@@ -83,8 +90,24 @@ async def _search(desk: Desk, collection: str, text: str, subject: str = "") -> 
     query = query.narrowed("subject", subject) if subject else query
     query = replace(query, limit=min(query.limit or MOST_FOUND, MOST_FOUND))
     answer = await desk.recall.ask(query, (desk.space,), anew=True)
-    scored = [{"score": round(hit.score, 4), **_shown(hit.record)} for hit in answer.found.hits]
+    shown = await _each(desk, [hit.record for hit in answer.found.hits])
+    scored = [
+        {"score": round(hit.score, 4), **each, **({"code": hit.mark} if hit.mark else {})}
+        for hit, each in zip(answer.found.hits, shown, strict=True)
+    ]
     return {"memories": scored, "notes": _notes(answer)}
+
+
+async def _each(desk: Desk, records: Sequence[Record]) -> list[Answered]:
+    """What a model gets of memories: what they say, and how often they were used and told."""
+    if desk.uses is None:
+        return list(map(_shown, records))
+    await desk.uses.known(desk.space)
+    worths = [desk.uses.of(desk.space, record.key) for record in records]
+    return [
+        {**_shown(record), "uses": worth.uses, "told": worth.told}
+        for record, worth in zip(records, worths, strict=True)
+    ]
 
 
 def _shown(record: Record) -> Answered:
@@ -151,8 +174,9 @@ async def _store(desk: Desk, collection: str, content: str, fields: Mapping[str,
     except FrontMatterError as error:
         raise _refused(desk, collection, f"the subjects are too long: {error}") from error
     key = await memories.remember(
-        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private
-    )
+        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private,
+        code=desk.code, dictated=desk.dictated,
+    )  # fmt: skip
     name = keys.MemoryName.parse(key.rpartition("/")[2])
     ends = name.expires_at if name is not None else None
     return {"id": memories.id_of(key.rpartition("/")[2]), "path": key, "expires_at": iso(ends) if ends else None}

@@ -17,6 +17,7 @@ import trio
 
 from livememfs.cache.inbox import Inbox
 from livememfs.clock import Clock
+from livememfs.memories.dictated import Dictated
 from livememfs.observing.own_use import OwnUse
 from livememfs.records.event import (
     OBSERVED_KINDS,
@@ -47,7 +48,7 @@ REPEAT_SECONDS = 2.0
 """Seconds in which two equal uses of a tool without an id count as one: a hook may be installed twice."""
 _LATEST = 1_024
 """Most uses of tools without an id that are remembered."""
-_NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion")
+_NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion", "repository", "branch")
 """The short fields of a report: an agent, or the person who set it up, may put anything into them."""
 
 
@@ -93,6 +94,9 @@ class Said:
     failed: bool = False
     occasion: str = ""
     skipped: str = ""
+    repository: str = ""
+    branch: str = ""
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class PastEvent:
 
 class Capture:
     """The way into one inbox. `woken(space, session)` is called for each new event, `redacted(space, kinds)` for what
-    was replaced because it is private.
+    was replaced because it is private, and `heard(space, event)` for what an agent did with anything but this memory,
+    whether it is observed or not.
     """
 
     def __init__(
@@ -121,12 +126,19 @@ class Capture:
         *,
         woken: Callable[[str, str], None] = lambda *_: None,
         redacted: Callable[[str, tuple[str, ...]], None] = lambda *_: None,
+        heard: Callable[[str, Event], None] = lambda *_: None,
     ) -> None:
         self._inbox, self._clock, self.settings = inbox, clock, settings or CaptureSettings()
-        self._woken, self._redacted = woken, redacted
+        self._woken, self._redacted, self._heard = woken, redacted, heard
         self._own = OwnUse(self.settings.mounted, self.settings.home, self.settings.own_tools)
         self._latest: dict[tuple[str, str, str], tuple[str, datetime]] = {}
         self._counts = {"captured": 0, "repeated": 0, "redacted": 0}
+        self.dictated = Dictated()
+
+    def heard(self, space: str, said: Said) -> None:
+        """Take note of what a user has dictated, as a hook told: any process writes to the files of a session."""
+        if said.kind == "prompt" and not said.skipped and not said.subagent:
+            self.dictated.heard(space, said.text, self._clock.now())
 
     async def take(self, space: str, said: Said) -> Said:
         """Accept what a hook told. Returns it without what is private, and with the reason if it is only counted.
@@ -198,6 +210,8 @@ class Capture:
             self._counts["captured"] += not said.skipped
             if not said.skipped:
                 self._woken(space, said.session)
+            if said.skipped in ("", OFF, NOISY):
+                self._heard(space, event)
         else:
             self._counts["repeated"] += 1
 
@@ -254,4 +268,7 @@ def _event(said: Said, event_id: str, at: datetime) -> Event:
         text=shortened(said.text, STORED_CHARACTERS),
         tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
         failed=said.failed,
+        repository=said.repository,
+        branch=said.branch,
+        commit=said.commit,
     )

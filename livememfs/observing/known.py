@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livememfs.cache.inbox import Queued
 from livememfs.errors import NotText, ObjectMissing
 from livememfs.observing.builtin import NAME as BUILTIN
+from livememfs.observing.corrections import links_of
 from livememfs.observing.prompt import Known
+from livememfs.observing.proposing import with_waiting
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation, observation_id
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 IMPORTED = "import"
 """The source of a session that was brought from another program."""
+BEGAN = "began"
+"""The field of a session with the repository, branch and commit at which it began."""
 REMINDED = 8
 """Observations that the observer is reminded of."""
 PROMPTS_SHOWN = 3
@@ -89,6 +93,8 @@ async def known_of(
     prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     observations = await observations_of(replica, place.space, wanted)
+    if len(observations) < len(wanted):
+        observations = await with_waiting(replica, place.space, wanted, observations)
     observations = [each for each in observations if each.trust > Trust.WEB]
     trust, summary = least(each.trust for each in observations), ""
     if with_summary and (data := await data_of(replica, place.key(keys.SUMMARY))):
@@ -130,6 +136,7 @@ async def recorded(
         project=last.project or session.project,
         source=starts[-1][1].text if starts else session.source,
         prompts=session.prompts + len(prompts),
+        extra=_placed(session.extra, [event for _, event in events]),
     )
     outcome = Outcome({place.key(keys.SESSION): session.render()})
     if starts:
@@ -139,6 +146,16 @@ async def recorded(
         outcome.objects[key] = with_prompts(await data_of(replica, key), [event for _, event in prompts])
         outcome.stored[key] = [queued for queued, _ in prompts]
     return outcome
+
+
+def _placed(extra: Mapping[str, Any], events: Sequence[Event]) -> Mapping[str, Any]:
+    """Fields of a session, with the repository, branch and commit of its last event, and those of its first."""
+    places = [(event.repository, event.branch, event.commit) for event in events if event.repository]
+    if not places:
+        return extra
+    first, last = (dict(zip(("repository", "branch", "commit"), each, strict=True)) for each in (places[0], places[-1]))
+    began = extra.get(BEGAN)
+    return {**extra, **last, BEGAN: began if isinstance(began, Mapping) else first}
 
 
 @dataclass(frozen=True)
@@ -161,10 +178,12 @@ class Batch:
 
 
 def came_of(
-    batch: Batch, reply: ObserverReply, session: Session, known: Known, *, model: str, meter: Meter, now: datetime
-) -> tuple[Outcome, list[Queued]]:
+    batch: Batch, reply: ObserverReply, session: Session, known: Known, *, model: str, meter: Meter, now: datetime,
+    code: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Outcome, list[Queued]]:  # fmt: skip
     """The objects that a reply leads to, and the events that it leaves out. A model has seen all of the batch and of
-    what is known: what it says of one event has the class of the least of them.
+    what is known: what it says of one event has the class of the least of them. `code`: fields of each observation that
+    say of which code it speaks.
     """
     outcome, names = Outcome(), list[str]()
     most = Trust.IMPORTED if session.source == IMPORTED else Trust.USER
@@ -174,7 +193,10 @@ def came_of(
         rows = [batch.tools[event_number - 1] for event_number in draft.events]
         events = [event for _, event in rows]
         trust = min(most, trust_of_events(events)) if model == BUILTIN else seen
-        observation = _observation(batch.place, number, draft, events, model, trust)
+        extra = {FIELD: trust.word, **(code[number - 1] if code else {})}
+        observation = _observation(batch.place, number, draft, events, model, extra)
+        links = links_of(draft, observation.id, trust, known.earlier)
+        observation = replace(observation, extra={**observation.extra, **links})
         key = keys.observations_prefix(batch.place.space) + observation.name
         outcome.objects[key] = observation.render()
         outcome.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]
@@ -196,6 +218,7 @@ def came_of(
     if batch.tools:  # an agent may have no hook for its beginning
         last = batch.tools[-1][1]
         session = replace(session, agent=last.agent or session.agent, project=last.project or session.project)
+        session = replace(session, extra=_placed(session.extra, batch.events))
     if batch.stops and (reply.summary or reply.no_summary):
         session = replace(session, status="completed", summed_up=session.observed + session.skipped)
         _end(outcome, batch, reply.summary, session, model, now, seen)
@@ -221,7 +244,7 @@ def _end(
 
 
 def _observation(
-    place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str, trust: Trust
+    place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str, extra: Mapping[str, Any]
 ) -> Observation:
     ids = tuple(event.id for event in events)
     files = [event.files() for event in events]
@@ -242,5 +265,5 @@ def _observation(
         discovery_tokens=sum(event.tokens for event in events),
         model=model,
         events=ids,
-        extra={FIELD: trust.word},
+        extra=extra,
     )

@@ -21,11 +21,15 @@ import trio
 from livememfs import errors
 from livememfs.cache.inbox import InboxStatistics, Queued, Spent
 from livememfs.concurrency import Background
+from livememfs.memories.proposals import wanted
 from livememfs.observing import builtin as observe_builtin
 from livememfs.observing.ask import WRONG, ObserverRequest, ObserveSettings
+from livememfs.observing.corrections import judged_by_words, with_earlier, with_the_older
 from livememfs.observing.due import Due
+from livememfs.observing.incode import claimed
 from livememfs.observing.known import Batch, SessionPlace, came_of, data_of, known_of, recorded, session_of
 from livememfs.observing.prompt import SHOWN_CHARACTERS, Known
+from livememfs.observing.proposing import propose
 from livememfs.observing.reply import ObserverReply
 from livememfs.records import keys
 from livememfs.records.event import OBSERVED_KINDS, Event
@@ -37,6 +41,7 @@ from livememfs.text.foreign import Unreadable
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.code.workplaces import Workplaces
     from livememfs.llm.base import ChatModel
     from livememfs.observing.parking import Parking
 
@@ -86,7 +91,9 @@ class Observer:
         failed: Callable[[str, errors.LiveMemError], None] = lambda *_: None,
         parking: Parking | None = None,
         background: Background | None = None,
+        code: Workplaces | None = None,
     ) -> None:
+        self._code = code
         self._background = background or Background()
         self._replica, self._inbox, self._clock = replica, replica.inbox, clock
         self.settings, self._failed = settings or ObserveSettings(), failed
@@ -267,12 +274,19 @@ class Observer:
         session = await session_of(self._replica, batch.place, self._clock.now())
         answers = sum(event.kind == "said" for event in batch.events)
         known = await known_of(self._replica, batch.place, session, with_summary=bool(batch.stops), answers=answers)
+        known = await with_earlier(self._replica, batch.place.space, batch.events, known)
         reply = await (self._ask(batch, known) if self._asking.model is not None else self._without_model(batch, known))
         if reply is None:
             return
         meter = self._unbilled.get(batch.place, Meter())
+        asks = await wanted(self._replica, batch.place.space)
         session = await session_of(self._replica, batch.place, self._clock.now())  # another host may have been here
-        outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=self._clock.now())
+        code = await claimed(self._code, batch, reply)
+        now = self._clock.now()
+        outcome, left = came_of(batch, reply, session, known, model=self.model, meter=meter, now=now, code=code)
+        await with_the_older(self._replica, batch.place.space, outcome.objects)
+        if asks:
+            outcome = await propose(self._replica, batch.place, outcome, self.model, now)
         # A reply without a summary: its stops are tried once more, then given up.
         unanswered = [] if reply.summary or reply.no_summary else batch.stops
         again = [row for row in unanswered if not row.tries]
@@ -298,6 +312,7 @@ class Observer:
 
     async def _without_model(self, batch: Batch, known: Known) -> ObserverReply:
         reply = observe_builtin.observed(batch.events)
+        reply = replace(reply, observations=await judged_by_words(reply.observations, known.earlier))
         if not batch.stops:
             return reply
         prompts = last_prompts(await data_of(self._replica, batch.place.key(keys.PROMPTS)), 1_000)

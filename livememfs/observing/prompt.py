@@ -23,6 +23,7 @@ LEAST_CHARACTERS = 400
 SHOWN_CHARACTERS = 2 * FIELD_CHARACTERS + 500
 """Most characters of one event in a request."""
 PROMPT_CHARACTERS = 1_200
+_SHOWN = 280
 _OUR_TAGS = re.compile(r"<(?=\s*/?\s*(?:event|what_happened|parameters|outcome|observed_from_primary_session)\b)", re.I)
 
 SYSTEM = """\
@@ -79,6 +80,12 @@ Leave an element empty rather than guess: nothing is better than something that 
 that is worth a summary, answer <no_summary/> in its place."""
 
 
+EARLIER = """\
+Written down earlier, perhaps in other sessions. Where one of your observations shows that one of these holds no more, \
+add <supersedes>its id</supersedes> to it, if nothing else that the old one says is worth keeping. Where the two \
+cannot both hold, and the events do not show which does, add <contradicts>its id</contradicts>. Else add neither:"""
+
+
 @dataclass(frozen=True)
 class Known:
     """What the bucket has of a session before a batch.
@@ -88,6 +95,7 @@ class Known:
     :titles:   for a summary: titles of all observations that are remembered, with their types
     :summary:  the summary so far, as text
     :trust:    the class of the least of what was observed and summed up
+    :earlier:  observations of the space that the batch may correct
     """
 
     project: str = ""
@@ -96,6 +104,7 @@ class Known:
     titles: Sequence[str] = ()
     summary: str = ""
     trust: Trust = Trust.USER
+    earlier: Sequence[Observation] = ()
 
 
 def request(
@@ -114,6 +123,9 @@ def request(
     if known.before:
         before = "\n".join(f"- [{seen.type}] {_plain(seen.title)}: {_plain(seen.subtitle)}" for seen in known.before)
         parts.append(f"Already written down in this session (do not repeat):\n{before}")
+    if known.earlier:
+        earlier = "\n".join(f"- {_plain(earlier_line(seen))}" for seen in known.earlier)
+        parts.append(f"{EARLIER}\n{earlier}")
     if with_summary and len(known.titles) > len(known.before):
         parts.append("All that was written down in this session:\n" + "\n".join(f"- {title}" for title in known.titles))
     if with_summary and known.summary:
@@ -126,6 +138,13 @@ def request(
     if wrong:
         parts.append(f"Your last answer could not be used: {wrong}. Answer with the XML alone.")
     return [ChatMessage("system", SYSTEM), ChatMessage("user", "\n\n".join(parts))]
+
+
+def earlier_line(observation: Observation) -> str:
+    """One earlier observation as a model sees it: its id, its day, its title and facts, cut."""
+    facts = "; ".join(observation.facts[:3]) or observation.subtitle
+    line = " ".join(f"{observation.created_at:%Y-%m-%d} {observation.title}: {facts}".split())
+    return f"#{observation.id} {shortened(line, _SHOWN)}"
 
 
 def _event(number: int, event: Event, limit: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TEXT, MAX_TITLE, ObservationType, type_of
+from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_LINKS, MAX_TEXT, MAX_TITLE, ObservationType, type_of
 from livememfs.records.session import SUMMARY_FIELDS
 from livememfs.text.own import basic, without_own
 from livememfs.text.privacy.redaction import redact
@@ -46,13 +46,29 @@ _OVERFLOW = re.compile(
 _ITEM = re.compile(
     r"<(?:item|fact|concept|file)\b[^>]*>(.*?)</(?:item|fact|concept|file)\s*>", re.DOTALL | re.IGNORECASE
 )
-_INNER = "|".join(("events", "type", "title", "subtitle", "narrative", "facts", "concepts", *SUMMARY_FIELDS))
+_INNER = "|".join(
+    (
+        "events",
+        "type",
+        "title",
+        "subtitle",
+        "narrative",
+        "facts",
+        "concepts",
+        "supersedes",
+        "contradicts",
+        *SUMMARY_FIELDS,
+    )
+)
+_ID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}(?![0-9a-z])")
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&amp;": "&"}
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One observation of a reply. `events` are numbers of events in the batch, from 1."""
+    """One observation of a reply. `events` are numbers of events in the batch, from 1; `supersedes` and `contradicts`
+    ids of earlier observations, of which a reply may make up any.
+    """
 
     events: tuple[int, ...]
     type: ObservationType
@@ -61,6 +77,8 @@ class Draft:
     narrative: str = ""
     facts: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +170,8 @@ def _drafts(text: str, events: int) -> Iterator[Draft]:
             narrative=narrative,
             facts=facts,
             concepts=tuple(concept.lower().replace(" ", "-")[:64] for concept in _list(body, "concepts")),
+            supersedes=_ids(body, "supersedes"),
+            contradicts=_ids(body, "contradicts"),
         )
 
 
@@ -178,6 +198,11 @@ def _numbers(text: str, events: int) -> tuple[int, ...]:
     """The event numbers in a text, without those that no event has."""
     numbers = map(int, re.findall(r"[0-9]{1,6}", text))
     return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= events))
+
+
+def _ids(body: str, name: str) -> tuple[str, ...]:
+    """The ids of observations in an element, however they are listed."""
+    return tuple(dict.fromkeys(_ID.findall(_element(body, name).lower())))[:MAX_LINKS]
 
 
 def _attribute(attributes: str) -> str:

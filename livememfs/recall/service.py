@@ -20,6 +20,7 @@ import trio
 from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
+from livememfs.recall.search.incode import marked
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.turn.athand import AtHand, read_newest
 from livememfs.records import keys
@@ -27,6 +28,7 @@ from livememfs.records import keys
 if TYPE_CHECKING:
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
+    from livememfs.code.workplaces import Workplaces
     from livememfs.recall.embed.base import Embedder, EmbedStatistics
     from livememfs.recall.index.engine import Engine, IndexStatistics
     from livememfs.recall.index.feeder import Feeder
@@ -110,8 +112,9 @@ class Recall:
         recent_days: int = 0,
         patience: Patience = Patience(),
         background: Background | None = None,
+        code: Workplaces | None = None,
     ) -> None:
-        self._background = background or Background()
+        self._background, self._code = background or Background(), code
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
         self._recent_days, self._patience = recent_days, patience
         self._open_embedder = open_embedder
@@ -220,13 +223,13 @@ class Recall:
         self._asked = trio.current_time()
         if known is not None and not anew and trio.current_time() - known[0] < STABLE_SECONDS:
             self._counts["repeated"] += 1
-            return known[1]
+            return await marked(self._code, known[1])
         answer = await self._answer(query, key[1], ranking)
         self._answers.pop(key, None)
         self._answers[key] = trio.current_time(), answer
         while len(self._answers) > KEPT:
             self._answers.pop(next(iter(self._answers)))
-        return answer
+        return await marked(self._code, answer)
 
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> SearchAnswer:
         from livememfs.recall.search.ranking import RankedHit, search

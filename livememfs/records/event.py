@@ -65,6 +65,7 @@ class Event:
     :output:   the output of the tool
     :text:     the prompt, or what the agent said; of a start or an end the reason
     :failed:   the agent says that the tool failed
+    :branch:   that was checked out there, of `repository`, at `commit`; empty where that is not known
     :tokens:   of input and output, estimated before these were shortened
     """
 
@@ -81,6 +82,9 @@ class Event:
     text: str = ""
     tokens: int = 0
     failed: bool = False
+    repository: str = ""
+    branch: str = ""
+    commit: str = ""
 
     def to_json(self) -> str:
         """One line."""

@@ -23,7 +23,8 @@ REMOVED = "removed"
 """The folder of a ledger with one object for each note that a person removed."""
 CHANGES = "_changes"
 INDEX = "_index"
-USES = "_uses"
+WORTH, USES = "_worth", "_uses"
+PROPOSALS = "_proposals"
 MEMORIES = "memories"
 SELF = "self"
 GOALS = "goals"
@@ -153,14 +154,14 @@ def index_prefix(space: str, model: str) -> str:
     return f"{space}/{INDEX}/{slug}/"
 
 
-def uses_prefix(space: str) -> str:
-    """`{space}/_index/_uses/`, with the slash: how often memories were used."""
-    return f"{space}/{INDEX}/{USES}/"
+def worth_prefix(space: str, folder: str = WORTH) -> str:
+    """`{space}/_index/_worth/`: how often records were told and used; with USES, what earlier versions counted."""
+    return f"{space}/{INDEX}/{folder}/"
 
 
-def uses_key(space: str, host: str) -> str:
-    """`{space}/_index/_uses/{host}.json`: the uses that one host counted."""
-    return f"{uses_prefix(space)}{host}.json"
+def worth_key(space: str, host: str) -> str:
+    """`{space}/_index/_worth/{host}.json`: what one host counted."""
+    return f"{worth_prefix(space)}{host}.json"
 
 
 def memory_history_prefix(space: str, collection: str) -> str:
@@ -419,6 +420,7 @@ PLACES: tuple[Place, ...] = (
     _in(LEDGER, "removed/<note>", "ledger", "removed/.+", "removed/20260220T140000_claude_todo_d4d8560b.md"),
     _in(LEDGER, "<number>.held", "ledger", r"[0-9]{8}\.held", "00000004.held"),
     _in(LEDGER, "<number>.digest", "ledger", r"[0-9]{8}\.digest", "00000003.digest"),
+    _in(LEDGER, "decided/<name>.decided", "ledger", "decided/.+", "decided/20260220T140000_fact_d4d8560b-0.decided"),
     _in(LEDGER, "", "ledger", ".+", "foreign.txt"),
     *(place for folder in COLLECTIONS for place in _collection(folder)),
     _in(OBSERVATIONS, "<observation>.md", "observation", ".+", "20260220T140000_bugfix_1a2b3c4d.md"),
@@ -435,9 +437,11 @@ PLACES: tuple[Place, ...] = (
         _in(AGENTS, f"<agent>/{shown}", kind, rf"(?:{'|'.join(ADOPTED)})/{form}", f"{ADOPTED[0]}/{example}")
         for shown, kind, form, example in _AGENTS_OWN
     ),
+    _in(INDEX, "_worth/<host>.json", "index", rf"{WORTH}/.+", "_worth/laptop-0123abcd.json"),
     _in(INDEX, "_uses/<host>.json", "index", rf"{USES}/.+", "_uses/laptop-0123abcd.json"),
     _in(INDEX, "<model>/<digest>.vec", "index", ".+", "model-1/00112233445566778899aabbccddeeff.vec"),
     _in(CHANGES, "<host>-<digits>.json", "other", r"[^/]+\.json", "laptop-0123abcd.json"),
+    _in(PROPOSALS, "<name>.json", "other", r".+\.json", "20260220T140000_fact_d4d8560b.json"),
     Place("<space>/<path>/", "other", ".*/", "{space}/folder/"),
     Place("<space>/<anything else>", "other", ".*", "{space}/notes/plan.txt"),
     Place("_backups/<space>/<stamp>/...", "backup", "[^/]+/.*", "_backups/{space}/2026-02-20T18-00-00/_meta.json"),

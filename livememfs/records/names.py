@@ -12,6 +12,9 @@ import unicodedata
 from livememfs.errors import InvalidName
 from livememfs.records import keys
 
+STATE = ".livememfs"
+"""The directory of a mount that tells how it is doing."""
+
 _SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _SPACE_RESERVED = frozenset({"search"})
 
@@ -19,11 +22,23 @@ _MAX_FOLDERS = 3
 _MAX_PART_BYTES = 255
 _MAX_BANK_BYTES = 900  # with `bank/`; leaves room for the space's name in a key of 1,024 bytes
 _OUTSIDE_BANK = frozenset(
-    {keys.LIVE, keys.SYSTEM, keys.BACKUPS, keys.META, keys.RULES, keys.SYNTHESIS, keys.LEDGER, keys.CHANGES, keys.INDEX}
+    {
+        keys.LIVE,
+        keys.SYSTEM,
+        keys.BACKUPS,
+        keys.META,
+        keys.RULES,
+        keys.SYNTHESIS,
+        keys.LEDGER,
+        keys.CHANGES,
+        keys.INDEX,
+        keys.PROPOSALS,
+    }
 )
 # Letters in Unicode that are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 
+_LOCK = re.compile(r"\.#.+|\.~lock\..*#|\..+\.sw[a-px]", re.DOTALL)  # Emacs, LibreOffice, vim
 _LITTER = re.compile(
     "|".join(
         (
@@ -74,6 +89,11 @@ def check_bank_name(name: str) -> str:
     if fault:
         raise InvalidName(path=_shown(name), detail=fault)
     return relative
+
+
+def is_lock(name: str) -> bool:
+    """Whether an editor only says by such a file that it has another one open. Nothing is lost where it is refused."""
+    return _LOCK.fullmatch(name) is not None
 
 
 def is_litter(name: str) -> bool:

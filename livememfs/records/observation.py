@@ -7,7 +7,7 @@ Owns its fields, and how its object `{YYYYMMDD}T{HHMMSS}_{type}_{id8}.md` is wri
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal, get_args
@@ -24,6 +24,11 @@ TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
 ICONS: Mapping[str, str] = dict(zip(TYPES, "✗✚↻⚖◎✎", strict=True))
 """One character for each type, of the Basic Multilingual Plane: some programs cut others in two."""
 MAX_ITEMS, MAX_ITEM, MAX_TITLE, MAX_TEXT = 24, 600, 160, 6_000
+SUPERSEDES, CONTRADICTS = "supersedes", "contradicts"
+"""Fields with the names, without `.md`, of older observations that this one corrects; and where that is not sure."""
+SUPERSEDED, CONTRADICTED = "superseded_by", "contradicted_by"
+"""The same the other way: fields of the older one, with the names of the newer."""
+MAX_LINKS = 16
 LISTED_CHARACTERS, ENTRY_CHARACTERS = 4_000, 5
 """The most characters of one list of files, and the characters that are written around each name."""
 _FIELDS = (
@@ -66,6 +71,22 @@ class Observation:
     def name(self) -> str:
         """The name of its object."""
         return str(keys.MemoryName(self.created_at.astimezone(UTC).replace(microsecond=0), self.type, self.id))
+
+    @property
+    def link(self) -> str:
+        """By this other observations name it."""
+        return self.name.removesuffix(".md")
+
+    def linked(self, field_name: str) -> tuple[str, ...]:
+        """The names of other observations in one of the four fields; what is none is left out."""
+        given = read_list(self.extra.get(field_name)) or ()
+        names = (name.removesuffix(".md") for name in given if len(name) < 100)
+        return tuple(dict.fromkeys(name for name in names if keys.MemoryName.parse(f"{name}.md")))[:MAX_LINKS]
+
+    def linking(self, field_name: str, name: str) -> Observation:
+        """This one with one more name in a field; the last ones where there is no room for all."""
+        names = list(dict.fromkeys((*self.linked(field_name), name)))[-MAX_LINKS:]
+        return replace(self, extra={**self.extra, field_name: names})
 
     @property
     def tokens(self) -> int:

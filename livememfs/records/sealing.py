@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from livememfs.errors import NotText, TooLarge
 from livememfs.records import keys, memory, note
@@ -38,10 +39,12 @@ class Provenance:
 
     :trust: the highest class of words that come so
     :given: the class that a person gave it, whatever else is known; None: nobody did
+    :about: fields of front matter for what it speaks of where it was written; an empty one is taken out
     """
 
     trust: Trust = USUAL
     given: Trust | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def judged(self, said: Mapping[str, object], former: Former | None, old: Mapping[str, object]) -> Trust:
         """The class of a text with the front matter `said`; `old`: that of the version that it replaces."""
@@ -49,6 +52,15 @@ class Provenance:
             return self.given
         was = trust_of(former.meta, old) if former is not None else None
         return trust_written(self.trust, said, was, old.get("source"))
+
+    def placed(self, extra: Mapping[str, Any], *, same: bool) -> dict[str, Any]:
+        """Other fields of front matter, with those of `about`. `same`: the text is that of the version before, and
+        speaks of what it spoke of then.
+        """
+        if same or not self.about:
+            return dict(extra)
+        others = {name: value for name, value in extra.items() if name not in self.about}
+        return {**others, **{name: value for name, value in self.about.items() if value}}
 
 
 BY_AGENT = Provenance()
@@ -165,7 +177,8 @@ class NoteForm(Form):
             data, path=path, written_name=written_name, space=space, agent=agent, now=now, previous=previous
         )
         trust = origin.judged(completed.extra, former, previous.extra if previous is not None else {})
-        if (extra := with_trust(completed.extra, trust)) != completed.extra:
+        is_same = previous is not None and previous.body.strip() == completed.body.strip()
+        if (extra := origin.placed(with_trust(completed.extra, trust), same=is_same)) != completed.extra:
             completed = replace(completed, extra=extra)
             whole = _rendered(completed, path)
         meta = stamp(trust, extra.get("source"))
@@ -212,7 +225,9 @@ class MemoryForm(Form):
         )
         trust = origin.judged(completed.said_of_trust, former, old)
         author = {} if "agent" in completed.extra else {"agent": agent}
-        completed = replace(completed, extra={**author, **with_trust(completed.extra, trust)})
+        is_same = previous is not None and previous.content.strip() == completed.content.strip()
+        extra = origin.placed(with_trust(completed.extra, trust), same=is_same)
+        completed = replace(completed, extra={**author, **extra})
         data, meta = memory.sealed(completed, path), stamp(trust, completed.source)
         return Sealed(data, lambda uid: memory.canonical_name(completed, uid), meta=meta)
 

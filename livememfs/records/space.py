@@ -21,6 +21,7 @@ from livememfs.text.times import iso, parse_iso
 
 LEDGER_FIELD = "livememfs_ledger"
 ALLOW_WEB = "allow_web"
+PROPOSALS = "proposals"
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,20 @@ class Meta:
 
     def allowing_web(self, allowed: bool) -> Meta:
         """This record with that choice."""
-        others = {name: value for name, value in self.extra.items() if name != ALLOW_WEB}
-        return replace(self, extra={**others, ALLOW_WEB: True} if allowed else others)
+        return self._choosing(ALLOW_WEB, allowed)
+
+    @property
+    def proposals(self) -> bool:
+        """Whether what digests and observers would add waits until a person accepts it."""
+        return self.extra.get(PROPOSALS) is True
+
+    def with_proposals(self, wanted: bool) -> Meta:
+        """This record with that choice."""
+        return self._choosing(PROPOSALS, wanted)
+
+    def _choosing(self, field_name: str, chosen: bool) -> Meta:
+        others = {name: value for name, value in self.extra.items() if name != field_name}
+        return replace(self, extra={**others, field_name: True} if chosen else others)
 
     def after_run(self, now: datetime, notes: int, ledger: int = 0) -> Meta:
         """This record after one more consolidation, which read `notes` notes; `ledger` is its number there."""

@@ -28,6 +28,7 @@ class Turn:
     :session: the conversation; empty when the writer did not say
     :source:  `system` for a message that is not a user's
     :channel: where the message was written
+    :folder:  the directory that its writer works in; empty where that is not known
     :json:    whether the answer is to be JSON
     """
 
@@ -35,6 +36,7 @@ class Turn:
     session: str = ""
     source: str = ""
     channel: str = ""
+    folder: str = ""
     json: bool = False
 
     def of(self, session: str) -> Turn:
@@ -66,7 +68,8 @@ def _from_json(text: str, path: str) -> Turn:
     if last["format"] not in ("", "json", "text"):
         raise BadRequest(path=path, detail="format is json or text")
     session, source, channel = (_whole(last[name]) for name in ("session", "source", "channel_id"))
-    return Turn(_joined(each["message"] for each in messages), session, source, channel, last["format"] == "json")
+    is_json = last["format"] == "json"
+    return Turn(_joined(each["message"] for each in messages), session, source, channel, json=is_json)
 
 
 def _objects(text: str, path: str) -> list[dict[str, Any]]:

@@ -13,6 +13,9 @@ from typing import Any, Literal, Self
 
 from livememfs.errors import BadRequest
 
+BY_DIGEST = "digest"
+"""As the only value of `distil` in a space's record: digests take its notes out of `live/`."""
+
 RunKind = Literal["consolidation", "digest"]
 
 

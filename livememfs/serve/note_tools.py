@@ -57,6 +57,8 @@ async def live_note(
         category=category or None,
         tags=tags,
         on_private=call.warn,
+        code=call.context.code,
+        dictated=call.context.dictated,
     )
     data = (await call.replica.read(key)).data
     note = Note.parse(data, path=key, name=key.rpartition("/")[2])

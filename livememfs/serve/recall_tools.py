@@ -74,6 +74,7 @@ async def search_memory(
                 "kind": hit.record.kind,
                 "type": hit.record.type,
                 "trust": hit.record.trust.word,
+                **({"code": hit.mark} if hit.mark else {}),
                 "title": hit.record.title,
                 "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
                 "score": round(hit.score, 4),
@@ -154,6 +155,7 @@ async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> 
             missing.append(name_or_id)
         elif budget.takes(observation.narrative, *observation.facts, at_any_cost=not shown):
             shown.append(_observation(observation))
+            call.context.uses.count(project, [key])  # who asks for it by its id wants it
         else:
             more.append(name_or_id)
     return {"observations": shown, "missing": missing} | ({"more": more} if more else {})
@@ -179,6 +181,7 @@ def _observation(observation: Observation) -> dict[str, Any]:
         "concepts": list(observation.concepts),
         "files_read": list(observation.files_read),
         "files_modified": list(observation.files_modified),
+        "discovery_tokens": observation.discovery_tokens,
     }
 
 
@@ -213,7 +216,9 @@ async def get_project_context(call: ToolCall, project: str) -> Answered:
 
 def _at_a_desk(tool: tools.MemoryTool) -> Work:
     async def work(call: ToolCall, space_id: str, **given: Any) -> Answered:
-        desk = Desk(call.replica, call.clock, call.context.recall, space_id, call.agent, call.warn)
+        context = call.context
+        recall, code, uses = context.recall, context.code, context.uses
+        desk = Desk(call.replica, call.clock, recall, space_id, call.agent, call.warn, code, uses, context.dictated)
         return await tool.work(desk, **given)
 
     return work

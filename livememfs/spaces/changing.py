@@ -1,4 +1,4 @@
-"""Changing what a space's `_meta.json` says: description, owner, and whether the web is told unasked.
+"""Changing what a space's `_meta.json` says: description, owner, and a person's choices.
 
 Owns that no other field is changed, and no version that was not read is overwritten: a run may write the record at the
 same moment. Trio thread only.
@@ -38,6 +38,11 @@ async def describe(
 async def allow_web(replica: Replica, space: str, allowed: bool) -> Meta:
     """Have agents told, or not, what the web said without asking for it. Raises as `describe`."""
     return await _change(replica, space, lambda meta: meta.allowing_web(allowed))
+
+
+async def want_proposals(replica: Replica, space: str, wanted: bool) -> Meta:
+    """Have what digests and observers would add wait for a person, or not. Raises as `describe`."""
+    return await _change(replica, space, lambda meta: meta.with_proposals(wanted))
 
 
 async def _change(replica: Replica, space: str, change: Callable[[Meta], Meta]) -> Meta:

@@ -19,6 +19,7 @@ from livememfs.errors import (
     AlreadyExists,
     BadRequest,
     NotEmpty,
+    NotText,
     PreconditionFailed,
     ReadOnly,
     Throttled,
@@ -155,11 +156,16 @@ async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
 
 def check_rules(space: str, data: bytes) -> None:
     """Refuse a text that cannot be rules. TooLarge, NotText, BadRequest."""
-    path = keys.rules_key(space)
+    path, again = keys.rules_key(space), "write _rules.md again: nothing is sealed yet"
     if len(data) > MAX_RULES_BYTES:
-        raise TooLarge(path=path, detail=f"{len(data)} bytes, and rules take {MAX_RULES_BYTES}")
-    if not decode_text(data, path).strip():
-        raise BadRequest(path=path, detail="rules without a word cannot be sealed")
+        advice = f"shorten the rules, and {again}"
+        raise TooLarge(path=path, detail=f"{len(data)} bytes, and rules take {MAX_RULES_BYTES}", advice=advice)
+    try:
+        text = decode_text(data, path)
+    except NotText as error:
+        raise NotText(**error.values | {"advice": f"save the rules as UTF-8, and {again}"}) from None
+    if not text.strip():
+        raise BadRequest(path=path, detail="rules without a word cannot be sealed", advice=again)
 
 
 async def _put_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
@@ -244,6 +250,8 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return ""  # records of what a session was told: users cannot remove them, nor do they miss them
     if parsed.kind in ("memory", "observation", "session", "agent", "agent-index"):
         return f"in {parsed.name.partition('/')[0]}/"
+    if parsed.name.startswith(f"{keys.PROPOSALS}/") and parsed.kind == "other":
+        return "in .proposals/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")
     marker = parsed.name.endswith("/") and parsed.name.startswith((f"{keys.LIVE}/", f"{keys.BANK}/"))
     return "" if own or marker or not parsed.name else "other files or directories"

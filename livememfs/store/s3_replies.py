@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from urllib.parse import quote, unquote, unquote_plus
@@ -27,6 +27,7 @@ from urllib3.exceptions import HTTPError
 
 from livememfs.errors import (
     BucketMissing,
+    ClockDiffers,
     ConditionsUnsupported,
     ConflictRetry,
     Denied,
@@ -67,7 +68,7 @@ _BY_CODE: dict[str, type[LiveMemError]] = {
     "SignatureDoesNotMatch": Denied,
     "ExpiredToken": Denied,
     "InvalidToken": Denied,
-    "RequestTimeTooSkewed": Denied,
+    "RequestTimeTooSkewed": ClockDiffers,
     "AuthorizationHeaderMalformed": Denied,
     "EntityTooLarge": TooLarge,
     "QuotaExceeded": NoSpace,
@@ -92,6 +93,7 @@ _NO_ANSWER = (HTTPException, HTTPError, Malformed, OSError, HTTPClientError, Con
 TRANSLATED = (HTTPException, HTTPError, Malformed, OSError, BotoCoreError, ClientError)
 """The exceptions `translate` is for; any other is a bug of ours and passes."""
 
+TOLERATED = timedelta(minutes=15)
 _META = "x-amz-meta-"
 # A reply that calls itself a success and holds an error was begun before the server failed.
 _FAILED_LATER = 500
@@ -155,6 +157,8 @@ def _refused(status: int, values: Mapping[str, str], reply: HttpReply, asked: S3
         region = reply.headers.get("x-amz-bucket-region")
         said += f" (the bucket is in the region {region})" if region else " (the bucket is somewhere else)"
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (Unreachable if status >= 500 else StoreError)
+    if kind is Denied and not code and _is_of_another_time(reply.headers):  # a reply to HEAD gives no reason
+        kind = ClockDiffers
     return _make(_in_context(kind, asked), said, asked, _retry_after(reply.headers))
 
 
@@ -178,6 +182,14 @@ def _make(kind: type[LiveMemError], said: str, asked: S3Request, retry_after: fl
         endpoint=asked.endpoint,
         retry_after=retry_after,
     )
+
+
+def _is_of_another_time(headers: Mapping[str, str]) -> bool:
+    """Whether the server's date is so far from ours that it refuses what we sign."""
+    try:
+        return abs(datetime.now(UTC) - parsedate_to_datetime(headers["date"])) > TOLERATED
+    except (KeyError, ValueError, TypeError):
+        return False
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

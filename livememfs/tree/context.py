@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs import errors
+from livememfs.code.workplaces import Workplaces
 from livememfs.tree import registry
 from livememfs.tree.indexreads import IndexReads
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.memories.dictated import Dictated
     from livememfs.memories.expiry import Expiry
     from livememfs.memories.uses import Uses
     from livememfs.observing.capture import Capture
@@ -31,10 +33,6 @@ if TYPE_CHECKING:
     from livememfs.tree.node import Ids
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies
-
-
-STATE = ".livememfs"
-"""The directory of a mount that tells how it is doing."""
 
 
 @dataclass(slots=True)
@@ -72,7 +70,7 @@ class Context:
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`, `metrics()` its figures
     for Prometheus. `written` holds the files that somebody writes to, `unsaved` those whose close failed: directories
     know their files only as long as somebody does. `access()` tells what may be done here. `door` is None where no
-    project of this machine can be meant: without a mount.
+    project of this machine can be meant: without a mount. `code` knows where agents work.
     """
 
     replica: Replica
@@ -102,10 +100,16 @@ class Context:
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
     index_reads: IndexReads = field(default_factory=IndexReads)
+    code: Workplaces = field(default_factory=Workplaces)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""
         return int(self.clock.now().timestamp() * 1_000_000) * 1_000
+
+    @property
+    def dictated(self) -> Dictated:
+        """What users have dictated to agents."""
+        return self.capture.dictated
 
     async def stored(self, key: str) -> ObjectInfo | None:
         """The version that the bucket has under a key; None when it has none."""
@@ -113,6 +117,15 @@ class Context:
             return await self.replica.names.stat(key)
         except errors.ObjectMissing:
             return None
+
+    def opened(self, key: str, pid: int) -> None:
+        """A process opens the file of a record, which may be a use of it."""
+        self.uses.opened_by(pid, key.partition("/")[0], key, self._reader)
+
+    def _reader(self, pid: int) -> int:
+        """Who reads: what one shell or agent starts belongs together, as a `cat` for each file is a `grep -r` too."""
+        who = self.index_reads.who(pid)
+        return who.parent if who.parent > 1 else who.process or who.thread
 
     def sees(self, path: str) -> bool:
         """Whether the token of the mount sees a path. Each request to a limited mount asks this."""

@@ -8,6 +8,7 @@ may open the file for writing alone, and then nobody reads the answer; `.recall`
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from livememfs import errors
 from livememfs.concurrency import aside
@@ -16,7 +17,7 @@ from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.computed import BytesHandle, LastChange
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
-from livememfs.tree.writer import is_asked_by_us, session_of
+from livememfs.tree.writer import is_asked_by_us, session_of, working_directory
 
 MAX_REQUEST = 1 << 20
 MAX_EVENT = 64 << 20
@@ -98,7 +99,8 @@ class RecallExchange(Exchange):
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one request. NotText, BadRequest."""
         turn = Turn.parse(request, path=self.path)
-        answer = await self.context.prehook.turn(self.space, turn.of(session_of(caller.pid)))
+        turn = replace(turn.of(session_of(caller.pid)), folder=working_directory(caller.pid))
+        answer = await self.context.prehook.turn(self.space, turn)
         if answer.private:
             self.context.errors.record("privacy", self.path, privacy.told(self.path, answer.private))
         if turn.json:

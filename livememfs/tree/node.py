@@ -8,6 +8,7 @@ handler). Refuses FUSE types and errno numbers. Trio thread only.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 
 OWN_XATTRS = "user.livememfs."
 """How the names of extended attributes begin that are made here."""
-UNLISTED = frozenset(f"{OWN_XATTRS}{name}" for name in ("state", "key", "etag", "error", "conflict", "trust"))
-"""Those that tell how a file is stored. They are read by name: copiers would carry listed ones to other disks."""
+UNLISTED = frozenset(
+    f"{OWN_XATTRS}{name}"
+    for name in ("state", "key", "etag", "error", "conflict", "trust", "uses", "used_at", "told", "told_at")
+)
+"""Those that tell how a file is stored, and what it was worth. They are read by name: copiers would carry listed ones
+to other disks.
+"""
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 
@@ -42,6 +48,8 @@ class Caller:
 
 
 NOBODY = Caller()
+ACTING: ContextVar[Caller | None] = ContextVar("acting", default=None)
+"""Who removes or moves a name, while a request of the kernel does; None for all that no process asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ ANY = "<path>"
 _PLACEHOLDERS = {
     "<note>": r"(?!\.history(?:/|$))[^/]+",
     "<file>": r"[^/]+",
-    "<.name>": r"\.(?!(?:livememfs|by|recent|history|contradictions)$)[^/]+",
+    "<.name>": r"\.(?!(?:livememfs|by|recent|history|contradictions|stale)$)[^/]+",
     "<run>": r"[0-9]+",
     "<view>": r"(?:type|subject|importance)",
     "<group>": r"[^/]+",
@@ -105,6 +105,9 @@ REGISTRY = (
     _read_only(".livememfs", "directory", "the state of the mount", "nothing"),
     _read_only(".livememfs/status.json", "file", "the mount's figures, one JSON object", "nothing"),
     _read_only(".livememfs/metrics", "file", "the same figures for Prometheus", "nothing"),
+    _read_only(
+        ".livememfs/audit.md", "file", "what is told in vain, said twice, or never told, and what to do", "nothing"
+    ),
     _read_only(".livememfs/errors.ndjson", "file", "the last 1,000 errors, each with what to do", "nothing"),
     _read_only(
         ".livememfs/conflicts.ndjson", "file", "the last 1,000 conflicts in which both versions were kept", "nothing"
@@ -200,6 +203,8 @@ REGISTRY = (
             _read_only(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", "a memory"),
             _read_only(f"<space>/{folder}/.contradictions", "directory", "pairs of memories that cannot both hold"),
             _read_only(f"<space>/{folder}/.contradictions/<link>", "file", "such a pair, with dates"),
+            _read_only(f"<space>/{folder}/.stale", "directory", "memories whose code has changed or is gone"),
+            _read_only(f"<space>/{folder}/.stale/<link>", "file", "what became of the code of one"),
             _read_only(f"<space>/{folder}/.recent", "directory", "the same memories, by age"),
             _read_only(f"<space>/{folder}/.recent/<age>", "directory", "memories of at most this age; `6h` is listed"),
             _read_only(f"<space>/{folder}/.recent/<age>/<link>", "symlink", "a memory"),
@@ -234,11 +239,23 @@ REGISTRY = (
     _read_only("<space>/.hooks", "directory", "the hooks of coding agents"),
     _usual("<space>/.hooks/<event>", "file", "an event; what is read next is the answer", "one event of an agent"),
     _usual("<space>/observations", "directory", "EROFS", "the observations of agents at work"),
+    _read_only("<space>/observations/.stale", "directory", "those whose code has changed or is gone; is not listed"),
+    _read_only("<space>/observations/.stale/<link>", "file", "what became of the code of one"),
     _usual(
         "<space>/observations/<note>",
         "file",
         "`rm` forgets it; else EROFS",
         "an observation; `<id>.md` is another name of it",
+    ),
+    _usual("<space>/.proposals", "directory", "EROFS", "what waits until a person accepts or refuses it"),
+    _read_only("<space>/.proposals/.decided", "directory", "what was accepted and refused"),
+    _read_only("<space>/.proposals/.decided/<link>", "file", "such a proposal, and who decided when"),
+    PathEntry(
+        "<space>/.proposals/<note>",
+        "file",
+        0o444,
+        "`mv` into the folder it is for accepts it, `rm` refuses it; else EROFS",
+        "one proposal, with a diff",
     ),
     _usual("<space>/sessions", "directory", "`mkdir` begins a session; else EPERM", "the sessions of agents"),
     _usual("<space>/sessions/<session>", "directory", "EROFS", "a session"),

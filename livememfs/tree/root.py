@@ -18,12 +18,14 @@ import trio
 from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.records import keys
-from livememfs.records.names import check_space_name
+from livememfs.records.names import STATE, check_space_name
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo
 from livememfs.tree import registry
+from livememfs.tree.audit import NAME as AUDIT
+from livememfs.tree.audit import AuditPage
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
-from livememfs.tree.context import STATE, Context
+from livememfs.tree.context import Context
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Ids, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
@@ -375,6 +377,8 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
     state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
+    audits = AuditPage(context)
+    state.nodes[AUDIT] = ComputedFile(state, AUDIT, context, audits.content, lambda: audits.last)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)

@@ -51,6 +51,16 @@ def user_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
         return default
 
 
+def working_directory(pid: int, *, proc: Path = Path("/proc")) -> str:
+    """The working directory of a process; empty when it cannot be seen. Only the kernel is asked, never a disk that
+    could hang.
+    """
+    try:
+        return str((proc / str(pid) / "cwd").readlink()) if pid else ""
+    except OSError:
+        return ""
+
+
 def kin_of(pid: int, *, proc: Path = Path("/proc")) -> tuple[int, int]:
     """The process that a thread belongs to, and the process that started it; zeros when they cannot be seen."""
     found = {}

@@ -82,6 +82,11 @@ def parser() -> argparse.ArgumentParser:
     paged.add_argument("--notes", type=int, default=100_000, help="notes in the space")
     paged.add_argument("--observations", type=int, default=10_000, help="observations in the space")
     paged.add_argument("--rounds", type=int, default=20, help="how often each page is asked for")
+    commands.add_parser(
+        "cli",
+        help="what starting a command costs",
+        description="Measure the processor time of help, status and completion.",
+    ).add_argument("--rounds", type=int, default=5, help="how often each command runs")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -106,6 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return search.main(sorted(int(size) for size in given.records.split(",")), given.index)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
+    if given.command == "cli":
+        from benchlib import commands
+
+        return commands.main(given.rounds)
     if given.command == "recall":
         from benchlib import recalling
 

@@ -183,7 +183,7 @@ async def test_when_there_is_nothing_to_tell_the_answer_is_empty(doubles: Double
 async def test_a_prompt_is_looked_up_in_its_session(doubles: Doubles) -> None:
     await doubles.ask("UserPromptSubmit", {**HERE, "prompt": "Which database?"})
 
-    assert doubles.turns == [Turn("Which database?", session="s-1")]
+    assert doubles.turns == [Turn("Which database?", session="s-1", folder="/home/me/p")]
 
 
 async def test_what_is_private_in_a_prompt_is_not_looked_up(doubles: Doubles) -> None:

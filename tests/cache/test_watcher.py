@@ -126,7 +126,7 @@ async def test_of_a_long_ledger_little_is_listed(two: Two, autojump_clock: Clock
     """Two short pages a look; whoever comes later is heard all the same, and what comes after the ledger, too."""
     for number in range(MAX_PAGE + 1):
         await two.memory.put(keys.ledger_key("s", number + 1), b"{}")
-    await two.here.names("s/_index/_uses/")
+    await two.here.names("s/_index/_worth/")
     await trio.sleep(SOON)
     sizes: list[int] = []
     list_page = two.here.store.list_page
@@ -152,12 +152,12 @@ async def test_of_a_long_ledger_little_is_listed(two: Two, autojump_clock: Clock
 
 async def test_counts_of_uses_are_told_without_a_beacon(two: Two, autojump_clock: Clock) -> None:
     """Every host writes its own each minute, and a beacon would make all others ask for it each time."""
-    await two.here.names("s/_index/_uses/")
+    await two.here.names("s/_index/_worth/")
     before = await two.memory.list_page("s/_changes/")
-    await two.there.put(keys.uses_key("s", "there"), b"{}")
+    await two.there.put(keys.worth_key("s", "there"), b"{}")
     await trio.sleep(SOON)
 
-    assert ("put", keys.uses_key("s", "there")) in two.here.told
+    assert ("put", keys.worth_key("s", "there")) in two.here.told
     assert (await two.memory.list_page("s/_changes/")) == before
 
 

@@ -98,10 +98,10 @@ def test_new_rules_are_sealed_and_undo_takes_them_back(cli: Cli, project: str, t
 def test_the_class_of_a_bank_file_is_a_run_that_undo_takes_back(
     cli: Cli, project: str, filed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.bank.agent_of", lambda *_: "")
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: "")
     run = cli("bank", "trust", project, "a.md", "tool", "--json").json["run"]
     cli("bank", "trust", project, "a.md", "tool").shows("a.md is told as tool output: as before")
-    monkeypatch.setattr("livememfs.cli.bank.agent_of", lambda *_: "claude")
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: "claude")
     cli("bank", "trust", project, "a.md", "agent").fails("only a person raises")
 
     assert [entry["run"] for entry in cli("history", project, "--json").json] == [run]

@@ -45,7 +45,8 @@ def test_every_command_is_a_function_of_its_module_or_a_group_of_them() -> None:
     for name, command in group.commands.items():
         assert command.name == name
         assert (command.help or "").strip()
-        assert isinstance(command, typer.core.TyperGroup) == (name in main.GROUPS)
+        assert isinstance(command, typer.core.TyperGroup) == main.COMMANDS[name].is_group
+        assert command.help.partition("\n")[0] == main.COMMANDS[name].about
     assert "remember" not in group.commands
 
 
@@ -55,7 +56,9 @@ def test_every_command_is_a_function_of_its_module_or_a_group_of_them() -> None:
         (["remember"], "No such command 'remember'"),
         (["note", "--colour", "red"], "No such option: --colour"),
         (["umount"], "Missing argument"),
-        (["consolidate", "project", "--max-notes", "0"], "Invalid value for '--max-notes'"),
+        (["consolidate", "project", "--max-notes", "0"], "Invalid value for '--max-notes': '0' is less than 1"),
+        (["undo", "project", "x"], "'x' is no whole number"),
+        (["memories", "list", "project", "--in", "x"], "'x' is not one of 'memories', 'self', 'goals'"),
         (["space", "list", "--store", "/a", "--bucket", "b"], "--store and --bucket exclude each other"),
         (["space", "list", "--log-level", "loud"], "LIVEMEMFS_LOG_LEVEL: "),
         (["space", "list", "--endpoint-url", "minio:9000"], "S3_ENDPOINT_URL: "),

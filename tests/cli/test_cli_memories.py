@@ -24,6 +24,7 @@ def test_what_is_stored_is_listed(cli: Cli, project: str, david: str) -> None:
     (memory,) = cli("memories", "list", project, "--json").json
     assert (memory["id"], memory["type"], memory["subjects"]) == (david, "fact", ["david"])
     assert (memory["content"], memory["importance"], memory["expires_at"]) == ("David is my brother", 0.6, None)
+    assert (memory["uses"], memory["used_at"], memory["told"]) == (0, None, 0)
     shown = cli("memories", "list", project).out
     assert david in shown
     assert "David is my brother" in shown
@@ -103,7 +104,7 @@ def test_a_memory_without_a_word_is_refused(cli: Cli, project: str) -> None:
 def test_a_person_says_whose_words_a_memory_has_and_a_search_shows_it(
     cli: Cli, project: str, david: str, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: agent)
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: agent)
 
     def found() -> str:
         return str(cli("search", "who is David?", "--space", project, "--json").json["hits"][0]["trust"])
@@ -117,8 +118,22 @@ def test_a_person_says_whose_words_a_memory_has_and_a_search_shows_it(
 def test_an_agent_raises_nothing_and_a_class_has_one_of_five_names(
     cli: Cli, project: str, david: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.memories.agent_of", lambda *_: "claude")
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda *_: "claude")
 
     cli("memories", "trust", project, david, "user").fails("only a person raises")
     cli("memories", "trust", project, david, "tool").shows("tool output")
     cli("memories", "trust", project, david, "root").fails("'root' is not one of", code=2)
+
+
+def test_an_audit_names_files_and_what_to_do(cli: Cli, project: str, david: str) -> None:
+    cli("memories", "add", project, "david is MY brother")
+    ended = cli("audit", project)
+    ended.shows(
+        "2 memories; of all records 0 were told", "Never told, the oldest first", f"project/memories/{david}.md"
+    )
+    ended.shows("Say the same", "To do: keep the better one")
+    assert ended.out.count("To do: ") == 2
+    found = cli("audit", project, "--json").json
+    assert [row["path"] for row in found["parts"]["never"]["rows"]].count(f"project/memories/{david}.md") == 1
+    assert (found["memories"], found["parts"]["in_vain"]["found"]) == (2, 0)
+    cli("audit", "nowhere").fails("space nowhere")

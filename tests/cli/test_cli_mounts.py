@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import Cli
 
 from livememfs.cli.mounting import mounts, umount
 from livememfs.cli.mounting.mounts import MountRecord
+from livememfs.cli.mounting.starting import place_of
+from livememfs.config import Settings
 
 MOUNTINFO = r"""22 1 0:20 / /proc rw,nosuid - proc proc rw
 90 22 0:51 / {} rw,nosuid,nodev shared:1 - fuse.livememfs livememfs rw,user_id=0,group_id=0
@@ -245,3 +248,100 @@ def test_waiting_for_a_process_ends_with_it(child: Child) -> None:
     assert umount.wait_for_exit(child.pid, 10.0)
     child.wait()
     assert umount.wait_for_exit(child.pid, 0.0)
+
+
+# --- the store of a running mount --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_store_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new shell, without the variables of the one that mounted."""
+    monkeypatch.delenv("LIVEMEMFS_STORE")
+
+
+def running(tmp_path: Path, name: str, **place: Any) -> MountRecord:
+    """The record of a mount that serves."""
+    record = record_of(tmp_path / name, os.getpid())
+    record = replace(record, store=f"folder {place['store']}" if "store" in place else f"s3://{name}", place=place)
+    record.write()
+    return record
+
+
+@pytest.mark.usefixtures("no_store_named")
+def test_a_new_shell_uses_the_store_that_is_mounted_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    assert cli("space", "create", "mine", "--store", str(tmp_path / "elsewhere")).code == 0
+    running(tmp_path, "mnt", store=str(tmp_path / "elsewhere"))
+
+    ended = cli("space", "list", "--json")
+
+    assert [space["name"] for space in ended.json] == ["mine"]
+    assert f"using folder {tmp_path}/elsewhere, which is mounted on {tmp_path}/mnt" in ended.err
+
+
+@pytest.mark.usefixtures("no_store_named")
+@pytest.mark.parametrize(
+    ("places", "why"),
+    [
+        ([{"s3_bucket_name": "b", "s3_endpoint_url": "http://127.0.0.1:1", "keys": True}], "S3_ACCESS_KEY_ID"),
+        ([{}], "a token limits that mount"),
+        ([{"store": "/a"}, {"store": "/b"}], "--bucket or --store names another store"),
+    ],
+    ids=["keys missing", "limited", "several"],
+)
+def test_where_the_mounted_store_cannot_be_used_the_one_that_is_used_is_named(
+    cli: Cli, tmp_path: Path, places: list[dict[str, Any]], why: str
+) -> None:
+    for number, place in enumerate(places):
+        running(tmp_path, f"mnt{number}", **place)
+
+    ended = cli("space", "list")
+
+    assert f"using folder {tmp_path}/data/livememfs/store, while mounted is " in ended.err
+    assert f"on {tmp_path}/mnt0" in ended.err
+    assert why in ended.err
+    said = {check["name"]: check for check in cli("doctor", "--json").json["checks"]}["store, choice"]
+    assert said["verdict"] == "warn", "all is not well"
+
+
+def test_a_store_that_is_named_is_used_without_a_word(cli: Cli, tmp_path: Path) -> None:
+    running(tmp_path, "mnt", store=str(tmp_path / "elsewhere"))
+
+    ended = cli("space", "list")
+    assert str(tmp_path / "store") in ended.out
+    assert ended.err == ""
+
+
+@pytest.mark.usefixtures("no_store_named")
+def test_a_mount_of_the_users_own_folder_or_one_that_ended_changes_nothing(cli: Cli, tmp_path: Path) -> None:
+    running(tmp_path, "mnt", store=str(tmp_path / "data/livememfs/store"))
+    gone = running(tmp_path, "gone", store=str(tmp_path / "elsewhere"))
+    replace(gone, started=-1).write()
+
+    assert cli("space", "list").err == ""
+
+
+def test_the_record_of_a_mount_has_no_secret_and_of_a_limited_one_no_store() -> None:
+    settings = Settings(s3_bucket_name="b", s3_access_key_id="AK", s3_secret_access_key="SK", token="")
+    place = place_of(settings)
+
+    assert place["s3_bucket_name"] == "b"
+    assert place["keys"] is True
+    assert "SK" not in str(place)
+    assert place_of(settings.model_copy(update={"token": "t"})) == {}
+
+
+def test_what_was_not_saved_is_told_with_what_to_do_next(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also that the store is named by which the next mount finds it."""
+    record = replace(running(tmp_path, "mnt", s3_bucket_name="b"), problem="2 files were not taken by the bucket")
+    kernel_shows(tmp_path / "mnt")
+    monkeypatch.setattr("livememfs.fuse.mountpoint.unmount", lambda *_, **__: record.write())
+    monkeypatch.setattr(umount, "wait_for_exit", lambda *_: True)
+
+    ended = cli("umount", str(tmp_path / "mnt"))
+
+    assert ended.code == 1
+    assert "2 files were not taken by the bucket" in ended.err
+    assert f"next: `livememfs mount s3://b {tmp_path}/mnt`" in ended.err
+    assert "`livememfs doctor` says whether s3://mnt answers" in ended.err

@@ -229,3 +229,9 @@ def test_what_is_private_is_not_stored_and_the_writer_is_told(
 
 def test_what_has_nothing_private_says_nothing(cli: Cli, project: str) -> None:
     assert cli("note", project, "We chose S3.").err == ""
+
+
+def test_a_category_that_there_is_not_is_refused_with_those_that_there_are(cli: Cli, project: str) -> None:
+    ended = cli("note", project, "We chose S3.", "--category", "nonsense")
+
+    ended.fails("there is no category nonsense", "observation, decision, todo", code=2)

@@ -41,7 +41,10 @@ def test_the_block_is_printed_once_a_session(cli: Cli, remembered: str) -> None:
     assert (first.code, first.out.startswith(HEAD)) == (0, True)
     assert re.search(rf"- decision, \d{{4}}-\d\d-\d\d \d\d:\d\d: {DATABASE}\n", first.out)
 
-    assert cli("recall", remembered, "which database?", "--session", "one").out == ""
+    again = cli("recall", remembered, "which database?", "--session", "one")
+    assert again.out == ""
+    assert "told in this session" in again.err
+    assert "--session NEW" in again.err
     assert DATABASE in cli("recall", remembered, "which database?", "--session", "two").out
 
 
@@ -51,7 +54,7 @@ def test_without_a_name_it_is_the_session_of_the_terminal(
     assert told(cli, remembered, "which database?") == [DATABASE]
     assert told(cli, remembered, "which database?") == []
 
-    monkeypatch.setattr("livememfs.cli.recall.session_of", lambda _: "another terminal")
+    monkeypatch.setattr("livememfs.tree.writer.session_of", lambda _: "another terminal")
     assert told(cli, remembered, "which database?") == [DATABASE]
 
 
@@ -66,6 +69,13 @@ def test_a_message_of_the_system_and_an_empty_one_print_nothing(cli: Cli, rememb
     for message in ('{"source": "system", "message": "Worker #42 completed"}', "  "):
         ended = cli("recall", remembered, message)
         assert (ended.code, ended.out) == (0, "")
+
+
+def test_where_nothing_matches_it_says_so(cli: Cli, project: str) -> None:
+    ended = cli("recall", project, "which database?")
+
+    assert (ended.code, ended.out) == (0, "")
+    assert "nothing matches" in ended.err
 
 
 def test_what_is_new_can_be_that_of_one_channel(

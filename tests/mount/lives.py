@@ -44,9 +44,10 @@ def serve(mountpoint: Path) -> None:
     from livememfs import config, log
     from livememfs.cli import common
     from livememfs.cli.mounting import daemon, starting
+    from livememfs.environment import environment
     from livememfs.store import s3  # noqa: F401  # what takes long is imported before the fork
 
-    settings = config.Settings.load(config.environment())
+    settings = config.Settings.load(environment())
     for _ in sys.stdin:
         reader, writer = os.pipe()
         pid = os.fork()

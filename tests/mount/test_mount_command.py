@@ -40,7 +40,8 @@ def livememfs(tmp_path: Path, home: Path) -> Iterator[Run]:
     def run(
         line: str, *, env: dict[str, str] | None = None, status: int = 0, forked: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        store = {} if env and "S3_BUCKET_NAME" in env else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
+        named = bool(env) and bool(env.keys() & {"S3_BUCKET_NAME", "LIVEMEMFS_STORE"})
+        store = {} if named else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
         environment = clean_environment(home, **store, **(env or {}))
         if forked:
             return machine.livememfs(line, cwd=tmp_path, env=environment, status=status)
@@ -90,6 +91,58 @@ def test_no_record_and_no_log_holds_a_secret(livememfs: Run, tmp_path: Path, hom
 
     assert bucket.name in kept
     assert bucket.environment()["S3_SECRET_ACCESS_KEY"] not in told + kept
+
+
+def test_a_note_that_was_refused_is_not_blamed_on_the_bucket_and_the_next_mount_says_where_it_is(
+    livememfs: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    sh("mkdir project", cwd=tmp_path / "mnt")
+    with pytest.raises(OSError, match="multibyte"):
+        (tmp_path / "mnt/project/live/bad.md").write_bytes(b"\xff\xfe")
+
+    told = livememfs("umount mnt", status=1).stderr
+    assert "1 file (project/live/bad.md) was refused" in told
+    assert "not taken by the bucket" not in told
+    assert f"next: `livememfs mount {tmp_path}/store {tmp_path}/mnt`" in told
+
+    told = livememfs("mount mnt").stderr
+    assert f"copy what you need from {tmp_path}/mnt/.livememfs/recovered/" in told
+    (kept,) = (tmp_path / "mnt/.livememfs/recovered").iterdir()
+    assert kept.read_bytes() == b"\xff\xfe"
+    kept.unlink()
+    livememfs("umount mnt")
+
+
+def test_a_store_stands_before_the_mount_point_and_a_new_shell_finds_it(livememfs: Run, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs(f"mount {tmp_path}/other mnt", env={"LIVEMEMFS_STORE": ""})
+    sh("mkdir project", cwd=tmp_path / "mnt")
+
+    listed = livememfs("space list", env={"LIVEMEMFS_STORE": ""})
+    livememfs("umount mnt")
+
+    assert "project" in listed.stdout
+    assert f"using folder {tmp_path}/other, which is mounted on {tmp_path}/mnt" in listed.stderr
+    assert (tmp_path / "other/project/_meta.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("places", "sentence"),
+    [
+        ("s3://b/prefix mnt", "a bucket is mounted whole: s3://b"),
+        ("memory mnt", "a bucket is written s3://memory, a new folder ./memory"),
+        ("a b mnt", "name one store and one mount point"),
+        ("--bucket b ./a mnt", "name one store and one mount point"),
+    ],
+)
+def test_a_store_that_cannot_be_meant_is_refused_in_words(
+    livememfs: Run, tmp_path: Path, places: str, sentence: str
+) -> None:
+    (tmp_path / "mnt").mkdir()
+
+    assert sentence in livememfs(f"mount {places}", status=2).stderr
 
 
 def test_a_second_mount_on_the_same_directory_is_refused(livememfs: Run, tmp_path: Path) -> None:

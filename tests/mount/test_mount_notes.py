@@ -220,3 +220,14 @@ def test_a_note_can_be_mapped_by_who_reads_and_not_by_who_also_writes(mounted: M
         assert mapped[:].endswith(b"mapped\n")
     with path.open("r+b") as opened, pytest.raises(OSError, match=os.strerror(errno.ENODEV)):
         mmap.mmap(opened.fileno(), 0)
+
+
+def test_the_lock_of_an_editor_is_refused_without_a_word(start_mount: StartMount, bucket: Bucket) -> None:
+    """Emacs makes one beside every file that it shows, and the list of errors would have nothing else."""
+    mount = start_mount(bucket.environment())
+    sh("mkdir project", cwd=mount.path)
+
+    sh("ln -s ann@host.42:1 project/bank/.#notes.md", cwd=mount.path, status=1)
+    assert (mount / ".livememfs/errors.ndjson").read_text() == ""
+    sh("ln -s elsewhere project/bank/notes.md", cwd=mount.path, status=1)
+    assert "project/bank/notes.md" in (mount / ".livememfs/errors.ndjson").read_text()

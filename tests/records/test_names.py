@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import InvalidName
-from livememfs.records.names import check_bank_name, check_space_name, is_litter
+from livememfs.records.names import check_bank_name, check_space_name, is_litter, is_lock
 
 
 @pytest.mark.parametrize("name", ["a", "0", "projet-alpha", "a.b_c-d", "searching", "x" * 63])
@@ -132,3 +132,9 @@ def test_what_editors_leave_behind_is_litter(name: str) -> None:
 )  # fmt: skip
 def test_near_misses_are_notes(name: str) -> None:
     assert not is_litter(name)
+
+
+def test_only_what_says_that_an_editor_is_open_is_a_lock() -> None:
+    """What is refused to a lock is not told to anybody: so no name may be one by which a text is saved."""
+    assert all(is_lock(name) for name in (".#note.md", ".~lock.note.odt#", ".note.md.swp", ".note.md.swx"))
+    assert not any(is_lock(name) for name in ("note.md", "#note.md#", "note.md~", "sedAbC123", "4913", ".#", ".swp"))

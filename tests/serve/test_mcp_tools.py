@@ -232,7 +232,7 @@ async def test_of_many_notes_only_as_many_are_read_as_are_shown(
     assert [note["content"] for note in oldest["notes"]] == ["note 220"]
 
 
-async def test_memories_are_stored_and_found(open_client: OpenClient) -> None:
+async def test_memories_are_stored_and_found(open_client: OpenClient, app: App) -> None:
     async with open_client() as client:
         await client.call("store_memory", space_id=SPACE, content="David lives in Toulouse", subjects=["david"])
         await client.call("store_self", space_id=SPACE, content="I can read the lobby", category="capability")
@@ -245,12 +245,20 @@ async def test_memories_are_stored_and_found(open_client: OpenClient) -> None:
         ):
             answer = await client.call(name, space_id=SPACE, query=query)
             assert [memory["text"] for memory in answer["memories"]] == [text]
+            (found,) = answer["memories"]
+            assert (found["uses"], found["told"]) == (0, 0)
+            app.uses.told(SPACE, [(found["path"], 9)])
+            app.uses.count(SPACE, [found["path"]] * 2)
+            (found,) = (await client.call(name, space_id=SPACE, query=query))["memories"]
+            assert (found["uses"], found["told"]) == (2, 1)
         recent = await client.call("get_recent_memories", space_id=SPACE, limit=1)
         assert len(recent["memories"]) == 1
 
 
 async def test_what_was_observed_is_read_back(open_client: OpenClient, app: App) -> None:
-    seen = Observation("0a1b2c3d", "s-1", START, "bugfix", "A race is fixed", facts=("lock added",), narrative="why\n")
+    seen = Observation(
+        "0a1b2c3d", "s-1", START, "bugfix", "A race is fixed", "", "why\n", ("lock added",), discovery_tokens=900
+    )
     other = Observation("0a1b2c3e", "s-1", START, "decision", "Use a lock")
     for observation in (seen, other):
         await app.replica.put(keys.observations_prefix(SPACE) + observation.name, observation.render())
@@ -263,6 +271,9 @@ async def test_what_was_observed_is_read_back(open_client: OpenClient, app: App)
             ("A race is fixed", ["lock added"])
         ]
         assert observed["missing"] == ["ffffffff"]
+        assert observed["observations"][0]["discovery_tokens"] == 900
+        prefix = keys.observations_prefix(SPACE)
+        assert [app.uses.of(SPACE, prefix + each.name).uses for each in (seen, other)] == [1, 0]
         around = (await client.call("timeline", project=SPACE, anchor="0a1b2c3d"))["timeline"]
         assert "A race is fixed" in around
         assert "Use a lock" in around

@@ -12,11 +12,13 @@ from pygments.token import STANDARD_TYPES
 from web_site import MOMENT, Page
 
 from livememfs.memories.storing import Old
+from livememfs.records import keys
 from livememfs.records.access import EVERYTHING
 from livememfs.records.ledger import Entry, NoteEntry, Unsourced
 from livememfs.records.memory import Memory
 from livememfs.records.note import Note
 from livememfs.records.observation import ICONS, Observation
+from livememfs.records.proposal import Proposal
 from livememfs.records.session import Session
 from livememfs.records.trust import Trust
 from livememfs.serve.web.cards import Card, FeedItem
@@ -24,6 +26,7 @@ from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.feed import Wanted
 from livememfs.serve.web.markdown import EXCERPT_LINES, MAX_HIGHLIGHTED, MAX_RENDERED, MAX_SHOWN, excerpt, rendered
 from livememfs.serve.web.memories import FormerVersion, Link
+from livememfs.serve.web.proposals import ShownProposal
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Facet, Shown, _facets, _marked
 from livememfs.serve.web.sessions import Day
@@ -136,7 +139,7 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
     given = dict.fromkeys(("text", "type", "category", "importance", "subjects", "until", "links"), text)
     links = [Link(text, place("s/x"), text), Link(text, "", text, incoming=True)]
     values: dict[str, Any] = {
-        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "last_use": MOMENT,
+        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "told": 2, "last_use": MOMENT,
         "former": [FormerVersion(MOMENT, made, rendered(text))], "weight": 0.5, "id": name, "after": text,
         "given": given, "types": (text,), "categories": (text,), "collection": "memories", "problem": text,
         "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
@@ -144,6 +147,7 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
         "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
         "text": text, "settings": [(text, text, text)],
         "note": Note(MOMENT, text, text, (text,), "", text),
+        "trust": Trust.WEB, "offered": {"user": text}, "address_of": place("s/memories/x.md"),
     }  # fmt: skip
     for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
         assert shown(template, **values).dangers() == [], template
@@ -158,9 +162,18 @@ def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
     lines, cut = diff_lines(text)
     values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
     values |= {"last": None, "etag": text}
+    values |= {"trust": Trust.WEB, "offered": {"user": text}, "address_of": place(keys.bank_key(name, name))}
     for view in ("page", "source", "changes", "edit"):
         parsed = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
         assert parsed.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_what_is_proposed_is_text(text: str, name: str) -> None:
+    given = {"by": text, "why": text, "at": MOMENT, "decision": "refused", "decided_by": text}
+    proposal = Proposal(target=f"memories/{name}", content=text, **given)  # type: ignore[arg-type]  # each is a text
+    values = {"waiting": [ShownProposal(proposal, *diff_lines(text))], "decided": [proposal], "more": 1, "asks": False}
+    assert shown("proposals.html", may_decide=True, **values).dangers() == []
 
 
 @given(text=texts, name=names)

@@ -14,8 +14,9 @@ from web_site import ALPHA, BETA, MEMORY, MOMENT, NOTE, OF_ALPHA, READER, SECRET
 from livememfs import errors
 from livememfs.app import App
 from livememfs.records import keys
-from livememfs.records.access import NOTHING
+from livememfs.records.access import NOTHING, Access
 from livememfs.records.ledger import Entry, Write
+from livememfs.records.proposal import Proposal, key_of
 from livememfs.runs import held
 from livememfs.serve.web import Site
 from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
@@ -53,7 +54,9 @@ PAGES = {
     "/s/alpha/sessions/s-1": "make it fast",
     "/s/alpha/observations/": "A lock was missing",
     "/s/alpha/observations/0badcafe": "Two writers met.",
+    "/s/alpha/observations/0badcafe?": "found out for about 12,345 tokens",
     f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
+    "/s/alpha/proposals": "Nothing waits.",
     "/s/alpha/consolidation": "Dry run",
     "/s/alpha/consolidation?part=run": "No run since the mount.",
 }
@@ -475,3 +478,76 @@ async def test_the_site_counts_what_it_answers(site: Site) -> None:
 
     assert site.statistics()["requests"] == 2
     assert site.statistics()["failed"] == 0
+
+
+# --- what only a person does --------------------------------------------------------------------------------------
+
+PROPOSED = "20260102T030405_fact_0000000a"
+WRITER = Access("writer", frozenset({"read", "write"}))
+
+
+async def propose(app: App, content: str = "We deploy on <b>Fridays</b>.\n") -> None:
+    proposal = Proposal(target=f"memories/{PROPOSED}.md", content=content, by="digest 1", why="from a.md", at=MOMENT)
+    await put(app, key_of(ALPHA, proposal.name), proposal.render())
+
+
+@pytest.mark.parametrize(("action", "is_there"), [("accept", True), ("refuse", False)])
+async def test_a_proposal_is_shown_with_its_diff_and_decided_by_a_button(
+    app: App, browser: Browser, action: str, is_there: bool
+) -> None:
+    await propose(app)
+    shown = Page(await browser.get("/s/alpha/proposals"))
+    assert "1 proposal waiting" in shown.text
+    assert any(line.get("class") == "add" for line in shown.all("div"))
+    assert "We deploy on <b>Fridays</b>." in shown.text
+
+    await browser.post("/s/alpha/proposals", action=action, name=PROPOSED)
+
+    after = Page(await browser.get("/s/alpha/proposals")).text
+    assert ("Nothing waits." in after, f"{action}" in after.lower()) == (True, True)
+    await browser.get(f"/s/alpha/memory/memories/{PROPOSED}.md", 200 if is_there else 404)
+
+
+@pytest.mark.parametrize("access", [READER, WRITER])
+async def test_who_does_not_administer_decides_nothing(app: App, browser: Browser, access: Access) -> None:
+    """An agent may have a token to read and write."""
+    await propose(app)
+    other = Browser(browser.site, access)
+    assert "Accept" not in Page(await other.get("/s/alpha/proposals")).text
+
+    for action in ("accept", "refuse"):
+        await other.post("/s/alpha/proposals", 403, action=action, name=PROPOSED)
+
+    assert "1 proposal waiting" in Page(await browser.get("/s/alpha/proposals")).text
+
+
+async def test_nothing_but_a_decision_on_what_waits_is_taken(app: App, browser: Browser) -> None:
+    await browser.post("/s/alpha/proposals", 400, action="", name=PROPOSED)
+    for name in ("", PROPOSED, "../_meta", "a/b"):
+        await browser.post("/s/alpha/proposals", 404, action="accept", name=name)
+
+
+MEMORY_PAGE, BANK_PAGE = f"/s/alpha/memory/memories/{MEMORY}", "/s/alpha/bank/decisions.md"
+
+
+@pytest.mark.parametrize("address", [MEMORY_PAGE, BANK_PAGE])
+async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_elsewhere(
+    browser: Browser, address: str
+) -> None:
+    writer = Browser(browser.site, WRITER)
+    assert "Vouch for it" not in Page(await writer.get(address)).text
+    await writer.post(address, trust="web")
+    assert "Told as web." in Page(await browser.get(address)).text
+    await writer.post(address, 403, trust="user")
+    await Browser(browser.site, READER).post(address, 403, trust="web")
+    await browser.post(address, 400, trust="agent")
+    assert "Told as web." in Page(await browser.get(address)).text
+
+    await browser.post(address, trust="user")
+
+    assert "Told as user." in Page(await browser.get(address)).text
+
+
+async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Browser) -> None:
+    for address in ("/s/alpha/memory/memories/nothing.md", "/s/alpha/memory/live/x.md", "/s/alpha/bank/nothing.md"):
+        await browser.post(address, 404, trust="web")

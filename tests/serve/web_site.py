@@ -33,6 +33,7 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 OBSERVATION = Observation(
     "0badcafe", "s-1", MOMENT, "bugfix", "A lock was missing", "in the queue", "Two **writers** met.",
     ("one fact",), ("concurrency",), ("queue.py",), ("lock.py",), "proj", "claude",
+    discovery_tokens=12_345,
 )  # fmt: skip
 
 

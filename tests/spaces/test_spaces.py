@@ -523,6 +523,7 @@ async def test_an_empty_space_can_go_with_its_own_records(house: House) -> None:
         ("bank/a/b.md", "1 in bank/"),
         ("docs/readme.txt", "1 other files or directories"),
         ("docs/", "1 other files or directories"),
+        ("_proposals/20260220T140000_fact_d4d8560b.json", "1 in .proposals/"),
     ],
 )
 async def test_a_space_with_anything_of_the_users_stays(house: House, name: str, detail: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.client import IncompleteRead, RemoteDisconnected
 
 import pytest
@@ -17,7 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ConnectTimeoutError as PoolTimeoutError
 
-from livememfs.errors import BucketMissing, Denied, LiveMemError, PreconditionFailed, StoreError, Throttled, Unreachable
+from livememfs.errors import (
+    BucketMissing,
+    ClockDiffers,
+    Denied,
+    LiveMemError,
+    PreconditionFailed,
+    StoreError,
+    Throttled,
+    Unreachable,
+)
 from livememfs.store.s3_http import HttpReply
 from livememfs.store.s3_replies import (
     S3Request,
@@ -97,6 +108,25 @@ def test_what_keeps_a_request_from_an_answer_becomes_ours(error: Exception, expe
 def test_a_status_that_nobody_expects_is_still_an_error(status: int, expected: type[LiveMemError]) -> None:
     assert type(refused(status)) is expected
     assert refused(status).values["detail"]
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(0, Denied), (14, Denied), (16, ClockDiffers), (-16, ClockDiffers)])
+def test_a_refusal_without_a_reason_by_a_server_of_another_time_is_about_the_clock(
+    minutes: int, expected: type[LiveMemError]
+) -> None:
+    """A reply to HEAD has no body that could give the reason; wrong keys would be looked for in vain."""
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+
+    assert type(refused(403, headers={"date": date})) is expected
+    assert type(refused(403, "SignatureDoesNotMatch", headers={"date": date})) is Denied, "the server says what it is"
+
+
+def test_a_clock_that_differs_is_said_to_differ() -> None:
+    meant = refused(403, "RequestTimeTooSkewed")
+
+    assert type(meant) is ClockDiffers
+    assert "timedatectl" in meant.advice()
+    assert "S3_SECRET_ACCESS_KEY" not in meant.advice()
 
 
 @pytest.mark.parametrize(

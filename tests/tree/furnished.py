@@ -13,21 +13,27 @@ from hosts import APPEND, WRITE, close
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
+from livememfs.memories import proposals
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
+from livememfs.records.proposal import Proposal, key_of
 from livememfs.runs.options import RunOptions
 from livememfs.runs.queue import RunQueue
 from livememfs.spaces import backups
 from livememfs.store.memory import MemoryStore
-from livememfs.testing.clock import ManualClock
+from livememfs.testing.clock import START, ManualClock
 from livememfs.testing.embed import PATIENT
+from livememfs.text import frontmatter
 from livememfs.tree.node import NOBODY, Directory, File, Node, OpenMode
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
+OF_CODE = {"repository": "example.org/tool", "code": ["a.py@0123456789abcdef"]}
+CODE = frontmatter.join(OF_CODE, "The answer is in a.py\n").encode()
+"""A file that is not there any more."""
 CHOSEN_MODE = 0o640
 Met = dict[str, Node]
 
@@ -55,11 +61,14 @@ async def walk(directory: Directory, prefix: str = "") -> Met:
 
 @dataclass
 class Furnished:
-    """The tree; `access` is what may be done in it from now on, `status` what its mount says of itself."""
+    """The tree; `access` is what may be done in it from now on, `status` what its mount says of itself. `code` is a
+    folder for a repository.
+    """
 
     root: Root
     consolidations: RunQueue
     store: MemoryStore
+    code: Path
     access: Access = EVERYTHING
     status: dict[str, object] = field(default_factory=dict)
 
@@ -86,7 +95,7 @@ async def tree(folder: Path) -> AsyncIterator[Furnished]:
             hooks=PlainHooks("PostToolUse", "claude.Stop", "stop"),
         )
         nursery.start_soon(context.observer.run)
-        made = Furnished(Root(context), consolidations, store)
+        made = Furnished(Root(context), consolidations, store, folder / "code")
         yield made
         nursery.cancel_scope.cancel()
 
@@ -104,6 +113,11 @@ async def furnish(made: Furnished) -> Directory:
     await store.put("loose.txt", b"of another program")
     space = await root.mkdir(SPACE, 0o755, NOBODY)
     await store.put(f"{SPACE}/bank/more/deep.md", b"of another program")
+    for name in ("0000000a", "0000000b"):
+        target = f"memories/20260220T140000_fact_{name}.md"
+        proposal = Proposal(target=target, content="David is my uncle\n", by="digest 1", why="", at=START)
+        await store.put(key_of(SPACE, proposal.name), proposal.render())
+    await proposals.refuse(root.context.replica, root.context.clock, SPACE, proposal.name, by="me")
     live = await folder_in(space, "live")
     await _write(live, "first", b"the first note\n")
     await consolidations.run_once(SPACE)  # bank, rules and synthesis
@@ -115,6 +129,7 @@ async def furnish(made: Furnished) -> Directory:
         await _write(collection, "remembered", b"---\nsubjects: [david]\n---\nDavid is my brother\n")
         await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
         await _write(collection, "doubted", b"---\nlinks: {contradicts: [remembered]}\n---\nDavid is no relative\n")
+        await _write(collection, "stale", CODE)
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
     for place in (root, live, *[await folder_in(space, folder) for folder in keys.COLLECTIONS]):
@@ -127,13 +142,17 @@ async def furnish(made: Furnished) -> Directory:
     key = f"{SPACE}/sessions/one/summary.md"
     root.context.replica.save(key, b"## Completed\n\nmended\n", meta={}, base=None)
     await store.put(f"{SPACE}/sessions/one/told.json", b'{"turn": 1, "told": {}}')
-    seen = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
+    seen = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended", extra=OF_CODE)
     root.context.replica.save(f"{SPACE}/observations/{seen.name}", seen.render(), meta={}, base=None)
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))
-    made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
-    await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
-    await _write(made, "README.md", b"no guide, an ordinary file\n")
+    plain = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
+    await _write(plain, "file.txt", b"as it is\n", CHOSEN_MODE)
+    await _write(plain, "README.md", b"no guide, an ordinary file\n")
     await space.symlink("link", "folder/file.txt", NOBODY)
+    (made.code / ".git").mkdir(parents=True)
+    (made.code / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (made.code / ".git/config").write_text('[remote "origin"]\n\turl = https://example.org/tool.git\n')
+    root.context.code.heard(SPACE, "one", str(made.code))
     await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
     return session
 
@@ -154,6 +173,8 @@ async def ask(root: Root) -> Met:
         nodes[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
         path = f"{SPACE}/{folder}/linked.links"
         nodes |= {path: links, **await walk(links, f"{path}/")}
+    stale = await folder_in(await folder_in(await folder_in(root, SPACE), "observations"), ".stale")
+    nodes |= {f"{SPACE}/observations/.stale": stale, **await walk(stale, f"{SPACE}/observations/.stale/")}
     for prefix in ("", f"{SPACE}/"):
         search = await folder_in(await folder_in(root, SPACE) if prefix else root, "search")
         names = ("second note", "second note.md", ".explain", *(["around:1a2b3c4d.md"] if prefix else []))

@@ -17,7 +17,7 @@ from livememfs.records.sealing import MemoryForm
 from livememfs.text import frontmatter
 
 FOLDER = "alpha/memories"
-FIXED = [".by", ".contradictions", ".history", ".recent"]
+FIXED = [".by", ".contradictions", ".history", ".recent", ".stale"]
 """What the folder shows besides memories."""
 
 

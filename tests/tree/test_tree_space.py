@@ -46,8 +46,8 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
     assert (meta.space_id, meta.owner, meta.created_at) == ("beta", "me", world.clock.now())
     assert await here.names("") == [".livememfs", "alpha", "beta", "search"]
     assert " ".join(await here.names("beta")) == (
-        ".consolidate .consolidate.wait .digest .digest.wait .history .hooks .recall .why README.md _meta.json bank"
-        " context.md goals live memories observations search self sessions"
+        ".consolidate .consolidate.wait .digest .digest.wait .history .hooks .proposals .recall .why README.md"
+        " _meta.json bank context.md goals live memories observations search self sessions"
     )
 
 
@@ -192,7 +192,10 @@ async def test_rules_meta_and_synthesis_refuse_every_change(
 async def test_rules_that_cannot_be_sealed_stay_a_draft_to_be_mended(
     world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
 ) -> None:
-    await refused(refusal, here.write("alpha/_rules.md", data))
+    with pytest.raises(refusal) as caught:
+        await here.write("alpha/_rules.md", data)
+    assert "write _rules.md again" in caught.value.advice()
+    assert "live/" not in caught.value.advice()
     assert await here.read("alpha/_rules.md") == data
 
     await here.write("alpha/_rules.md", RULES)

@@ -1,4 +1,4 @@
-"""The checks of `livememfs doctor`, one module per subject.
+"""The checks of `livememfs doctor`, one module per subject; and `audit`, which checks what a space remembers.
 
 Owns the form of a check, with the verdict `ok`, `warn` (works, with a limit) or `fail` (must be changed); the last two
 come with advice. Owns which check comes next. Refuses to print, to change anything except its own probe objects in the

@@ -20,6 +20,7 @@ from livememfs.cli.checks import Check
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.unit import service_environment
 from livememfs.config import Settings
+from livememfs.environment import environment, file_of
 from livememfs.errors import NotPrivate
 
 NEARLY_FULL = 8 * DISK_RESERVE
@@ -33,7 +34,7 @@ CONTAINER = "in a container add --device /dev/fuse --cap-add SYS_ADMIN"
 def checks(settings: Settings | None, config_file: Path | None) -> list[Check]:
     """All checks; without settings those that do not depend on them."""
     results = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
-    return [*results, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
+    return [*results, _own_folders(settings), _secrets_file(config_file), *([disk(settings)] if settings else [])]
 
 
 # --- what a mount needs ------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def _own_folders(settings: Settings | None) -> Check:
 
 def _secrets_file(config_file: Path | None) -> Check:
     """Whether others can read a configuration file, or a service's environment file, that has secrets."""
-    path, _ = config.file_of(config.environment(), config_file)
+    path, _ = file_of(environment(), config_file)
     secret = config.secret_settings()
     names = {variable: name for name, variable in config.setting_names().items()}
     for file in (path, service_environment()):
@@ -139,7 +140,7 @@ def _secrets_file(config_file: Path | None) -> Check:
 # --- the disk ----------------------------------------------------------------------------------------------------
 
 
-def _disk(settings: Settings) -> Check:
+def disk(settings: Settings) -> Check:
     """Whether the local state has enough disk space: below the reserve a mount refuses every write."""
     there = _nearest(settings.cache_path)
     usage = os.statvfs(there)

@@ -23,7 +23,7 @@ MODEL_TIMEOUT = 60.0
 async def checks(settings: Settings) -> list[Check]:
     """All checks of models, and of a shared index."""
     return [
-        *await _chats(settings),
+        *await chats(settings),
         await _meanings(settings),
         *([await _index(settings)] if settings.index_url else []),
     ]
@@ -32,7 +32,7 @@ async def checks(settings: Settings) -> list[Check]:
 # --- what writes -------------------------------------------------------------------------------------------------
 
 
-async def _chats(settings: Settings) -> list[Check]:
+async def chats(settings: Settings) -> list[Check]:
     """The model, and the observing model if that is another one."""
     if not settings.llmaas_api_url and not settings.llmaas_command:
         return [Check("model", "ok", "none configured: consolidation files notes verbatim (built-in)")]

@@ -18,7 +18,8 @@ from livememfs.cli.checks import Check, attempt
 from livememfs.cli.mounting.daemon import check_store
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
-from livememfs.errors import BucketMissing, Denied, LiveMemError, NotPrivate, Unreachable
+from livememfs.errors import BucketMissing, ClockDiffers, Denied, LiveMemError, NotPrivate, Unreachable
+from livememfs.records import proposal
 from livememfs.store.base import Store
 from livememfs.store.capabilities import PREFIX, Capabilities, probe
 from livememfs.store.retry import RetryingStore
@@ -27,7 +28,9 @@ PROBE_TIMEOUT = 60.0
 PROMISES = "store, promises"
 DIFFERS = 60.0
 """Seconds by which clocks may differ without a word. Beyond CLOCK_SKEW others see new notes late."""
-SET_CLOCK = "set the clock of this machine (timedatectl set-ntp true), or the store's"
+SPACES = 200
+"""Spaces in which proposals are counted: each costs a request."""
+SET_CLOCK = ClockDiffers.what_to_do
 
 
 async def checks(settings: Settings) -> list[Check]:
@@ -43,7 +46,12 @@ async def checks(settings: Settings) -> list[Check]:
         if failed is not None:  # a store that refuses requests because of their date says so in place of an answer
             is_clock = "RequestTimeTooSkewed" in failed.found
             return [Check("clock", "fail", failed.found, SET_CLOCK) if is_clock else failed]
-        return [Check("store", "ok", opened.label), *await _others(opened, settings), *await _writing(opened, settings)]
+        return [
+            Check("store", "ok", opened.label),
+            *await _others(opened, settings),
+            *await _writing(opened, settings),
+            *await _proposals(opened),
+        ]
     finally:
         await opened.aclose()
 
@@ -81,7 +89,7 @@ def _advice(error: LiveMemError, settings: Settings) -> str:
         return f"create the bucket {settings.s3_bucket_name}, or correct S3_BUCKET_NAME"
     if isinstance(error, Unreachable) and not settings.s3_endpoint_url:
         return "check the network, or set S3_ENDPOINT_URL if the bucket is not Amazon's"
-    if isinstance(error, Denied) and not settings.s3_access_key_id:
+    if type(error) is Denied and not settings.s3_access_key_id:
         return "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or give the AWS SDK a profile or a role"
     return error.advice()
 
@@ -129,6 +137,20 @@ def _compared(ahead: float) -> Check:
     if seconds <= CLOCK_SKEW.total_seconds():
         return Check("clock", "warn", f"{differs}: notes are dated and ordered wrongly", SET_CLOCK)
     return Check("clock", "fail", f"{differs}: others see new notes late, and S3 may refuse requests", SET_CLOCK)
+
+
+async def _proposals(opened: Store) -> list[Check]:
+    """What waits for a person, in the first spaces; nothing where nothing does."""
+    waiting: dict[str, int] = {}
+    with suppress(LiveMemError), trio.move_on_after(PROBE_TIMEOUT):  # the other checks say what is wrong
+        for folder in (await opened.list_page(delimiter="/")).prefixes[:SPACES]:
+            page = await opened.list_page(proposal.prefix(folder.rstrip("/")), delimiter="/")
+            if number := sum(bool(proposal.name_in(info.key)) for info in page.objects):
+                waiting[folder.rstrip("/")] = number
+    if not waiting:
+        return []
+    found = ", ".join(f"{number} in {space}" for space, number in waiting.items())
+    return [Check("proposals", "ok", f"{found}; `livememfs proposals list {next(iter(waiting))}` shows them")]
 
 
 def _promises(kept: Capabilities) -> Check:

@@ -21,15 +21,17 @@ import trio
 
 from livememfs.app import App, open_app
 from livememfs.app.visitor import Visitor
+from livememfs.cli.checks import machine
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.ending import asked_to_end
 from livememfs.cli.mounting.notify import ServiceManager
-from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, places
+from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, place_of, places
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import TimedOut
 from livememfs.fuse import mount as fuse_mount
 from livememfs.fuse.mountpoint import check_mountpoint, check_places
+from livememfs.records.names import STATE
 from livememfs.serve import sock
 from livememfs.spaces import making as spaces
 from livememfs.store.base import Store
@@ -105,8 +107,10 @@ async def run_daemon(
                 since=iso(SystemClock().now()),
                 store=app.store.label,
                 log=log_file,
+                place=place_of(settings),
             )
-            await _serve(app, mountpoint, served, record, partial(_announce, record, readiness, manager), table)
+            ready = partial(_announce, record, readiness, manager, remarks(app))
+            await _serve(app, mountpoint, served, record, ready, table)
             manager.stopping()
     except BaseException as error:
         if record is not None:
@@ -116,12 +120,30 @@ async def run_daemon(
     log.info("unmounted", mountpoint=str(mountpoint))
 
 
-def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager, url: str) -> None:
+def remarks(app: App) -> list[str]:
+    """What the person who mounts should know besides: files to look after, a disk that is nearly full."""
+    said, disk = [], machine.disk(app.settings)
+    if found := len(app.replica.drafts.recovered()):
+        files = "1 file" if found == 1 else f"{found} files"
+        where = f"{app.mountpoint}/{STATE}/recovered/"
+        said.append(
+            f"{files} of an earlier mount could not be saved: copy what you need from {where}, and remove it there"
+        )
+    if disk.verdict != "ok":
+        said.append(f"{disk.found} ({disk.advice})")
+    return said
+
+
+def _announce(
+    record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager, said: list[str], url: str
+) -> None:
     record.write()
     if url:
         record.serving(url)
     log.info("mounted", mountpoint=record.mountpoint, store=record.store)
-    readiness.ready()
+    for remark in said:
+        log.info("remark", text=remark)
+    readiness.ready(said)
     manager.ready(f"{record.store} is mounted on {record.mountpoint}")
 
 

@@ -10,17 +10,19 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs import config
 from livememfs.cli import output
 from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.doctor import setting_sources
-from livememfs.cli.mounting.mount import resolve
-from livememfs.config import Settings
+from livememfs.cli.mounting.mounts import resolve
+from livememfs.environment import environment, file_of
 from livememfs.errors import MountError, UsageError
+
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 HELPER = "mount.fuse.livememfs"
 SBIN = Path("/sbin")
@@ -37,6 +39,8 @@ def fstab(
     """Print the line for /etc/fstab that mounts on MOUNTPOINT.
 
     With --link, it also makes the link through which `mount` finds livememfs.
+
+        livememfs service fstab /memory --allow-other
     """
     settings = choice.quiet()
     if link:
@@ -59,13 +63,14 @@ def only_here(choice: Choice, settings: Settings) -> str:
 
 def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bool) -> str:
     """The line. UsageError for a value with a comma: mount would end the option there."""
+
     options = ["nofail"]
     if settings.s3_bucket_name:
         source = settings.s3_bucket_name
         options += ["_netdev", *([f"endpoint_url={settings.s3_endpoint_url}"] if settings.s3_endpoint_url else [])]
     else:
         source = str(settings.store_path.absolute())
-    file, is_named = config.file_of(config.environment(), choice.config)
+    file, is_named = file_of(environment(), choice.config)
     options += [f"config={file.absolute()}"] if is_named else []
     options += ["allow_other"] if allow_other or settings.allow_other else []
     if any("," in option for option in options):

@@ -13,27 +13,30 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs import config, log, private
+from livememfs import private
 from livememfs.cli import output
 from livememfs.cli.common import AllowHost, Choice, JsonFlag, argument, command, expanded, option, run
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.notify import ServiceManager
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, places
-from livememfs.config import Settings
+from livememfs.environment import environment
 from livememfs.errors import LiveMemError, MountError, UsageError
-from livememfs.fuse.mountpoint import check_mountpoint, check_places
+
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 GRACE = 30.0
 """Seconds that the daemon may take to come up beyond the one question it asks the store."""
 LARGEST_LOG = 10_485_760
+PLACES = "[s3://BUCKET|DIR] MOUNTPOINT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class MountOptions:
 @command
 def mount(
     choice: Choice,
-    mountpoint: Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.")],
+    places: Annotated[list[str], argument(metavar=PLACES, help="What is mounted, and an empty directory.")],
     *,
     foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
     more: MountOptions,
@@ -89,7 +92,16 @@ def mount(
     """Mount the memory on MOUNTPOINT.
 
     Runs in the background until `livememfs umount MOUNTPOINT`, and returns when the mount is usable.
+
+        livememfs mount ~/memory                          the folder of this user
+        livememfs mount s3://team-memory ~/memory         a bucket
+        livememfs mount /srv/memory ~/memory              a folder that stands in for one
+        livememfs mount -f --web 127.0.0.1:8765 /memory   for a container
     """
+
+    from livememfs import config
+
+    choice, mountpoint = placed(choice, places)
     load = partial(choice.load, **more.overrides(), token=token)
     path = resolve(mountpoint)
     table = FstabLine(source, noexec)
@@ -100,15 +112,30 @@ def mount(
         settings = load()
         secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
         options = [*choice.arguments(settings), *more.options(), *table.options(), *served.options()]
-        _background(settings, path, options, secret, as_json)
+        remarks = begin(settings, path, options, secret)
+        if as_json:
+            output.print_json(mounts.find(path))
+        else:
+            _explain(path, settings)
+        output.note(*remarks)
 
 
-def resolve(mountpoint: Path) -> Path:
-    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
-    path = Path.cwd() / expanded(mountpoint)
-    if path.name not in ("", ".."):
-        path = path.parent.resolve() / path.name
-    return path if str(path) in mounts.kernel_mounts() else path.resolve()
+def placed(choice: Choice, places: Sequence[str]) -> tuple[Choice, Path]:
+    """The store and the mount point that one or two words name. UsageError."""
+    *stores, mountpoint = places
+    if not stores:
+        return choice, Path(mountpoint)
+    word = stores[0]
+    if len(stores) > 1 or choice.store is not None or choice.bucket is not None:
+        raise UsageError(f"name one store and one mount point: livememfs mount {PLACES}")
+    bucket, _, below = word.removeprefix("s3://").partition("/")
+    if not word.startswith("s3://"):
+        if "/" not in word and not Path(word).exists():
+            raise UsageError(f"there is no folder {word} here; a bucket is written s3://{word}, a new folder ./{word}")
+        return replace(choice, store=Path(word)), Path(mountpoint)
+    if below or not bucket:
+        raise UsageError(f"{word} names no bucket; a bucket is mounted whole: s3://{bucket or 'BUCKET'}")
+    return replace(choice, bucket=bucket), Path(mountpoint)
 
 
 # --- in the foreground -------------------------------------------------------------------------------------------
@@ -117,9 +144,11 @@ def resolve(mountpoint: Path) -> Path:
 def _foreground(
     load: Callable[[], Settings], path: Path, served: Served, readiness: Readiness, log_file: str, table: FstabLine
 ) -> None:
+    from livememfs import log
     from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
+    from livememfs.cli.mounting.notify import ServiceManager
 
-    manager = ServiceManager.of(config.environment())
+    manager = ServiceManager.of(environment())
     try:
         settings = load()
         log.configure(settings.log_level, json=settings.log_json)
@@ -133,17 +162,19 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(settings: Settings, path: Path, options: list[str], secret: dict[str, str], as_json: bool) -> None:
-    """Start a daemon with these options and wait for it. `secret` is what only its environment may have."""
+def begin(settings: Settings, path: Path, options: list[str], secret: dict[str, str]) -> list[str]:
+    """Start a daemon with these options and wait for it. Returns what else there is to say.
+
+    `secret` is what only its environment may have.
+    """
+    from livememfs.fuse.mountpoint import check_mountpoint, check_places
+
     check_mountpoint(path)
     check_places(path, places(settings))
     log_file = _open_log(path)
     with output.busy(f"mounting {path}"):
-        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
-    if as_json:
-        output.print_json(mounts.find(path))
-    else:
-        _explain(path, settings)
+        arguments, patience = [*options, "--log-file", str(log_file), str(path)], settings.op_timeout + GRACE
+        return _start(arguments, secret, log_file, patience)
 
 
 def _open_log(path: Path) -> Path:
@@ -158,9 +189,10 @@ def _open_log(path: Path) -> Path:
     return log_file
 
 
-def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
-    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> list[str]:
+    """Start the daemon and wait until it is ready. Returns what else there is to say.
 
+    Raises MountError, or the daemon's own failure.
     `secret` goes by the environment: everybody can read the arguments of a process.
     """
     reader, writer = os.pipe()
@@ -173,7 +205,7 @@ def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: 
             stderr=stderr,
             pass_fds=(writer,),
             start_new_session=True,  # a Ctrl-C or a closed terminal is not for the daemon
-            env=config.environment() | secret,
+            env=environment() | secret,
             cwd="/",  # it must not keep anybody's directory busy
         )
     os.close(writer)
@@ -186,6 +218,8 @@ def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: 
         os.close(reader)
     if answer.get("state") != "ready":
         raise _failure(child, answer, log_file)
+    remarks: list[str] = answer.get("remarks", [])
+    return remarks
 
 
 def _wait_for_answer(reader: int, timeout: float) -> dict[str, Any]:

@@ -10,12 +10,16 @@ import contextlib
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields, replace
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from livememfs import private
+from livememfs.cli.common import expanded
 from livememfs.fuse.mounted import MOUNTINFO, mount_points
 
 
@@ -28,6 +32,7 @@ class MountRecord:
     :since:   when it was mounted, ISO 8601
     :log:     its log file, empty if it logs to its terminal
     :problem: why the daemon ended badly, written at its end; such a record stays after the mount
+    :place:   the settings that name its store, without secrets; empty for a mount that a token limits
     """
 
     mountpoint: str
@@ -37,11 +42,19 @@ class MountRecord:
     store: str
     log: str = ""
     problem: str = ""
+    place: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_alive(self) -> bool:
         """Whether the daemon runs."""
         return start_time(self.pid) == self.started
+
+    @property
+    def again(self) -> str:
+        """The command that mounts the same store there again."""
+        bucket, folder = self.place.get("s3_bucket_name"), self.place.get("store")
+        source = f"s3://{bucket}" if bucket else str(folder or "")
+        return shlex.join(["livememfs", "mount", *([source] if source else []), self.mountpoint])
 
     @property
     def path(self) -> Path:
@@ -129,7 +142,7 @@ def records() -> list[MountRecord]:
     for path in sorted(folder().glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            names = [field.name for field in fields(MountRecord) if field.name in value]
+            names = [known.name for known in fields(MountRecord) if known.name in value]
             mounts.append(MountRecord(**{name: value[name] for name in names}))
     return sorted(mounts, key=lambda record: record.mountpoint)
 
@@ -142,6 +155,14 @@ def find(mountpoint: Path) -> MountRecord | None:
 def kernel_mounts() -> list[str]:
     """The mount points where the kernel has a livememfs."""
     return mount_points(MOUNTINFO)
+
+
+def resolve(mountpoint: Path) -> Path:
+    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
+    path = Path.cwd() / expanded(mountpoint)
+    if path.name not in ("", ".."):
+        path = path.parent.resolve() / path.name
+    return path if str(path) in kernel_mounts() else path.resolve()
 
 
 def start_time(pid: int) -> int | None:

@@ -13,20 +13,23 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import platformdirs
 import typer
 
-from livememfs import config
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting import fstab, mounts, unit
-from livememfs.cli.mounting.mount import GRACE, resolve
+from livememfs.cli.mounting.mount import GRACE, PLACES, placed
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.cli.mounting.unit import Unit
-from livememfs.config import Settings
+from livememfs.environment import environment, file_of
 from livememfs.errors import MountError, UsageError
+
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 SYSTEMCTL_SECONDS = 30.0
 STOP_GRACE = 30.0
@@ -34,7 +37,7 @@ STOP_GRACE = 30.0
 NOT_FOR_UNITS = {"foreground", "as_json", "ready_fd", "log_file"}
 SECRET = re.compile(r"token|key|secret|password")
 
-app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
+app = listing.group("Mount by a systemd user unit, or by /etc/fstab.")
 app.command("fstab")(fstab.fstab)
 
 Place = Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.")]
@@ -45,16 +48,20 @@ Place = Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="The mo
 def install(
     choice: Choice,
     context: typer.Context,
-    words: Annotated[list[str], argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.")],
+    words: Annotated[list[str], argument(metavar=PLACES, help="And any option of `livememfs mount`.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the unit.")] = False,
 ) -> None:
     """Write a unit that mounts on MOUNTPOINT, with the options of `livememfs mount`.
 
     A second time it replaces the unit. Secrets belong in the configuration file, or in ~/.config/livememfs/env.
+
+        livememfs service install ~/memory
+        livememfs service install ~/memory --web 127.0.0.1:8765
     """
     mount = _parsed(context, words)
+    choice, mountpoint = placed(choice, mount.params["places"])
     settings = choice.quiet(**_overrides(mount))
-    place = resolve(mount.params["mountpoint"])
+    place = resolve(mountpoint)
     made = _unit(place, _options(mount, choice, settings), settings)
     if dry_run:
         output.say(made.text().rstrip("\n"))
@@ -74,7 +81,10 @@ def install(
 @app.command("uninstall")
 @command
 def uninstall(choice: Choice, mountpoint: Place) -> None:
-    """Stop a unit that `install` wrote, and remove it. All memory stays."""
+    """Stop a unit that `install` wrote, and remove it. All memory stays.
+
+    livememfs service uninstall ~/memory
+    """
     settings = choice.quiet()
     place = resolve(mountpoint)
     path = _path_of(place)
@@ -98,7 +108,10 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
 @app.command("status")
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
-    """List the units that `install` wrote, with their state in systemd."""
+    """List the units that `install` wrote, with their state in systemd.
+
+    livememfs service status
+    """
     choice.quiet()
     units = []
     for path in sorted(_folder().glob("livememfs-*.service")):
@@ -134,7 +147,7 @@ def _parsed(context: typer.Context, words: list[str]) -> Any:
             raise UsageError(f"{option.opts[0]} is not possible in a unit")
         if SECRET.search(option.name):
             raise UsageError(f"{option.opts[0]} is a secret; it belongs in {unit.service_environment()}, not in a unit")
-    if not str(resolve(parsed.params["mountpoint"])).isprintable():
+    if not str(resolve(Path(parsed.params["places"][-1]))).isprintable():
         raise UsageError("the mount point of a unit has only characters that can be printed")
     return parsed
 
@@ -146,6 +159,8 @@ def _is_given(mount: Any, parameter: Any) -> bool:
 
 def _overrides(mount: Any) -> dict[str, Any]:
     """The given options of `mount` that are settings."""
+    from livememfs.config import Settings
+
     names = [option.name for option in mount.command.params if _is_given(mount, option)]
     given = {name: mount.params[name] for name in names if name in Settings.model_fields}
     return {name: _word(value) if isinstance(value, Path) else value for name, value in given.items()}
@@ -158,13 +173,14 @@ def _word(value: object) -> str:
 
 def _options(mount: Any, choice: Choice, settings: Settings) -> list[str]:
     """The options of the unit's `mount`: those given, and the store, also if the environment names it."""
+
     words: list[str] = []
     for option in mount.command.params:
         if _is_given(mount, option):
             value, flag = mount.params[option.name], option.opts[0]
             many = value if isinstance(value, (list, tuple)) else [value]
             words += [flag] if value is True else [word for item in many for word in (flag, _word(item))]
-    file, is_named = config.file_of(config.environment(), choice.config)
+    file, is_named = file_of(environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]
     set_here = {item.variable for item in setting_sources(choice, settings) if item.source != "configuration file"}

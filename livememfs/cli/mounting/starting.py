@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
-
-from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-log = structlog.get_logger("livememfs.cli")
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,9 @@ class Readiness:
 
     fd: int | None
 
-    def ready(self) -> None:
-        """The mount serves."""
-        self._send({"state": "ready", "pid": os.getpid()})
+    def ready(self, remarks: Sequence[str] = ()) -> None:
+        """The mount serves. `remarks`: sentences for the person who mounts."""
+        self._send({"state": "ready", "pid": os.getpid()} | ({"remarks": list(remarks)} if remarks else {}))
 
     def failed(self, error: LiveMemError) -> None:
         """The mount cannot start."""
@@ -41,7 +40,9 @@ class Readiness:
             os.write(self.fd, json.dumps(value).encode() + b"\n")
             os.close(self.fd)
         except OSError as error:  # the starter is gone, or was told already; the mount goes on
-            log.debug("nobody waits for readiness", reason=str(error))
+            import structlog
+
+            structlog.get_logger("livememfs.cli").debug("nobody waits for readiness", reason=str(error))
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,20 @@ class Served:
         """The same as options of the command."""
         named = [word for name in self.names for word in ("--allow-host", name)]
         return ["--web", self.address, *named] if self.address is not None else []
+
+
+NAMING = ("s3_bucket_name", "s3_endpoint_url", "s3_region_name", "s3_signature_mode", "s3_path_style")
+
+
+def place_of(settings: Settings) -> dict[str, Any]:
+    """The settings that name the store, without secrets; `keys`: whether they had some for it. Empty where a token
+    limits: whoever else finds the store by it would have all rights.
+    """
+    if settings.token:
+        return {}
+    if not settings.s3_bucket_name:
+        return {"store": str(settings.store_path.absolute())}
+    return {name: getattr(settings, name) for name in NAMING} | {"keys": bool(settings.s3_access_key_id)}
 
 
 def places(settings: Settings) -> list[tuple[str, Path]]:

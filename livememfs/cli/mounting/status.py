@@ -16,10 +16,10 @@ import typer
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import MountError
 from livememfs.fuse.mounted import ask
-from livememfs.tree.context import STATE
+from livememfs.records.names import STATE
 
 State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
 
@@ -48,7 +48,7 @@ class MountStatus:
 
 @command
 def status(
-    choice: Choice,
+    choice: Choice,  # noqa: ARG001 - every command has these options
     mountpoint: Annotated[
         Path | None,
         argument(parser=Path, autocompletion=completion.mountpoints, metavar="[MOUNTPOINT]", help="Only this mount."),
@@ -58,8 +58,11 @@ def status(
     """Show the mounts and their states.
 
     Exits 1 when a mount has a problem.
+
+        livememfs status
+        livememfs status ~/memory
+        livememfs status --json
     """
-    choice.quiet()
     statuses = look()
     if mountpoint is not None:
         path = str(resolve(mountpoint))
@@ -102,9 +105,9 @@ def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
     rows = []
     for entry in statuses:
         record = entry.record
-        known = [record.store, str(record.pid), record.since] if record else []
+        known = [record.store, str(record.pid), record.since] if record else ["-", "-", "-"]
         rows.append([entry.mountpoint, entry.state, *known])
-    output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows)
+    output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows, spare=["PROCESS", "SINCE"])
     for entry in statuses:
         if entry.state in WHAT_TO_DO:
             problem = f"{entry.record.problem}; " if entry.record and entry.record.problem else ""

@@ -18,9 +18,8 @@ import typer
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, command
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import LiveMemError, MountError
-from livememfs.fuse.mountpoint import unmount
 
 SHOWN_HOLDERS = 5
 LOOK_SECONDS = 0.3
@@ -36,7 +35,13 @@ def umount(
         bool, typer.Option("--lazy", help="Detach now; the daemon ends once nobody uses the mount.")
     ] = False,
 ) -> None:
-    """Unmount, and wait until everything is saved."""
+    """Unmount, and wait until everything is saved.
+
+    livememfs umount ~/memory
+    livememfs umount --lazy ~/memory
+    """
+    from livememfs.fuse.mountpoint import unmount
+
     patience = LAZY_PATIENCE if lazy else choice.load().drain_timeout + 10
     path = resolve(mountpoint)
     record = mounts.find(path)
@@ -76,12 +81,22 @@ def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -
         if lazy:
             output.say(f"{path} is detached; process {record.pid} ends once nobody uses the mount")
             return
-        raise MountError(f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds")
+        raise MountError(
+            f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds",
+            advice=f"`livememfs status` says when it has ended; {_whether_it_answers(record)}",
+        )
     left = mounts.find(path)
     if left is not None and left.problem:
         left.forget()
-        raise LiveMemError(f"{path} is unmounted, but not everything was saved: {left.problem}")
+        raise LiveMemError(
+            f"{path} is unmounted, but not everything was saved: {left.problem}",
+            advice=f"next: `{record.again}`; {_whether_it_answers(record)}",
+        )
     output.say(f"{path} is unmounted; everything is in {record.store}")
+
+
+def _whether_it_answers(record: mounts.MountRecord) -> str:
+    return f"`livememfs doctor` says whether {record.store} answers"
 
 
 def _wait_watching(record: mounts.MountRecord, patience: float, show: Callable[[int, int], None]) -> bool:

@@ -48,7 +48,7 @@ class Merit(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How often a memory was told or read, on all machines, and when last."""
+    """How often a memory was used, on all machines, and when last."""
 
     times: int
     last: int

@@ -14,18 +14,20 @@ from typing import Any, Final
 
 import structlog
 
+from livememfs.code.anchor import Claim
 from livememfs.errors import NotText
-from livememfs.recall.index.record import Record, files_in
+from livememfs.recall.index.record import Record
 from livememfs.records import keys
 from livememfs.records.agentnames import of_client
 from livememfs.records.memory import TOPIC_TYPES, Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
-from livememfs.records.observation import Observation
+from livememfs.records.observation import CONTRADICTED, CONTRADICTS, SUPERSEDED, SUPERSEDES, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, trust_of
 from livememfs.store.base import StoredObject
 from livememfs.text.fields import decode, split
+from livememfs.text.filenames import files_in
 from livememfs.text.outline import Outline
 
 log = structlog.get_logger("livememfs.recall")
@@ -92,6 +94,12 @@ def _trust(kind: str, meta: _Meta, fields: Mapping[str, Any]) -> list[tuple[str,
     return [(FIELD, trust.word)] if trust is not usual else []
 
 
+def _code(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The labels that say of which code a record speaks."""
+    claim = Claim.of_fields(fields)
+    return claim.labels() if claim is not None else []
+
+
 def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, Any], meta: _Meta) -> Record | None:
     note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
@@ -105,7 +113,7 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, An
         title=_first_line(body),
         created=int(note.timestamp.timestamp()),
         importance=IMPORTANCE.get(note.category, _OTHER_IMPORTANCE),
-        labels=(*_trust(keys.LIVE, meta, note.extra), *_labels(note, body)),
+        labels=(*_trust(keys.LIVE, meta, note.extra), *_code(note.extra), *_labels(note, body)),
         pieces=(body,),
     )
 
@@ -117,6 +125,7 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, 
     if not body or memory.forgotten:
         return None
     labels = _trust(collection, meta, memory.said_of_trust)
+    labels += _code(memory.extra)
     labels += [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
     labels += [("concept", memory.category)] if memory.category else []
     labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
@@ -155,10 +164,17 @@ def _observation(
         importance=OBSERVED[observation.type],
         labels=(
             *_trust(keys.OBSERVATIONS, meta, observation.extra),
+            *_code(observation.extra),
             *(("concept", name) for name in observation.concepts),
             *(("file", name) for name in files),
+            *((field, name) for field in (SUPERSEDED, CONTRADICTED) for name in observation.linked(field)),
         ),
         pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
+        links=tuple(
+            (relation, name)
+            for field, relation in ((SUPERSEDES, "updates"), (CONTRADICTS, "contradicts"))
+            for name in observation.linked(field)
+        ),
     )
 
 

@@ -6,19 +6,14 @@ relevant. Pure; any thread.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from livememfs.records.keys import COLLECTIONS, UNTIL
+from livememfs.records.keys import COLLECTIONS, OBSERVATIONS, UNTIL
+from livememfs.records.observation import SUPERSEDED
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, Trust
 
 DIGEST_BYTES = 16
-FILES_READ = 64
-"""File names taken from one record's text; the rest is found by its words."""
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])")
-_NOT_A_FILE = re.compile(r"(?i)(?:^|\.)(?:com|org|net|io|fr|e\.g|i\.e|etc)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +25,10 @@ class Record:
     :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, `agents`, one of keys.COLLECTIONS
     :type:    the note's category, the memory's or the observation's type, or that of an agent's own file
     :created: seconds since 1970
-    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind
+    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind;
+              `superseded_by` and `contradicted_by` with the names of newer observations
     :pieces:  texts that are found one by one, the whole first
-    :links:   pairs of a relation and the id of another memory of the space
+    :links:   pairs of a relation and the id of another memory of the space, or of another observation
     :channel: where it was said, for those who ask for what was said there
     :updated: seconds since 1970 of its last change
     """
@@ -65,10 +61,21 @@ class Record:
         return labelled or BY_KIND.get(self.kind, USUAL)
 
     @property
+    def mark(self) -> str:
+        """What is said of it wherever it is shown: `from tool output`, and which newer observation corrects it."""
+        newer = [f"superseded by #{name[-8:]}" for field, name in self.labels if field == SUPERSEDED]
+        return ", ".join(filter(None, (self.trust.mark, *newer[-1:])))
+
+    @property
     def marks(self) -> str:
-        """What stands behind its type where it is told: ` (from tool output)`; empty from an agent's words on."""
-        mark = self.trust.mark
-        return f" ({mark})" if mark else ""
+        """The same behind its type: ` (from tool output)`; empty for an agent's words and what stands above them."""
+        return f" ({self.mark})" if self.mark else ""
+
+    @property
+    def own_id(self) -> str:
+        """What other records of its kind call it in their links; empty where none do."""
+        is_observation = self.kind == OBSERVATIONS
+        return self.key.rpartition("/")[2].removesuffix(".md") if is_observation else self.memory_id
 
     @property
     def memory_id(self) -> str:
@@ -103,16 +110,3 @@ def digest(text: str) -> bytes:
 def divided(digests: bytes) -> list[bytes]:
     """Digests that were joined."""
     return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
-
-
-def files_in(text: str) -> Iterator[str]:
-    """The names in a text that look like files, each once, as they are written there."""
-    seen: set[str] = set()
-    dotted = " ".join(word for word in text.split() if "." in word[:-1])  # the rest can hold none, and is most of it
-    for match in _FILE.finditer(dotted):
-        name = match[0].removeprefix("./")
-        if name not in seen and not _NOT_A_FILE.search(name):
-            seen.add(name)
-            yield name
-            if len(seen) == FILES_READ:
-                return

@@ -285,8 +285,15 @@ def _valued(pair: _Pair) -> Verdict | None:
         return _numbered(pair, gone, new)
     named = all(any(w.name and not w.number for w in side) for side in (gone, new))
     if any(numbers) and not named:
-        return None
+        return _how_many(pair, gone, new)
     return _named(pair, gone[0], new[0])
+
+
+def _how_many(pair: _Pair, gone: list[Word], new: list[Word]) -> Verdict | None:
+    """`tabs`, `four spaces`: a value that one of them counts; never sure enough to hide the older."""
+    one, other = ([w for w in side if not w.number] for side in (gone, new))
+    alone = len(one) == len(other) == 1 and one[0].role == other[0].role != ""
+    return Verdict.CONTRADICTS if alone and _named(pair, one[0], other[0]) is not None else None
 
 
 def _is_another(pair: _Pair) -> bool:
@@ -378,7 +385,9 @@ def _is(pair: _Pair, one: Word, other: Word, thing: bool) -> Verdict | None:
     """`the linter is X`, `X is the head of Y`. What somebody or something is like, it is in many ways."""
     if _kind(one, other) or (thing and one.name and other.name):
         return Verdict.CORRECTS
-    shared = any(w.place > pair.older.verb for w in pair.kept) or (thing and (one.name or other.name))
+    foremost = thing and any(w.text in words.FOREMOST for w in _named_in(pair.older))
+    one_at_a_time = foremost and not any(w.text.endswith("ed") for w in (one, other))  # `documented` is no value
+    shared = any(w.place > pair.older.verb for w in pair.kept) or (thing and (one.name or other.name)) or one_at_a_time
     return Verdict.CONTRADICTS if shared or one.article == other.article == "the" else None
 
 

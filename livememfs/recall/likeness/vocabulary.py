@@ -179,6 +179,8 @@ SEVERAL = _words(
 """What somebody has several of, although each is called `the`."""
 RATHER = _words("over rather instead plutot lieu")
 """Between what is preferred and what is not."""
+FOREMOST = _words("default primary current usual official principal principale officiel officielle actuel actuelle")
+"""Of what is called so there is one: the default branch, la version actuelle."""
 ADDS = _words("also too additionally another besides aussi egalement autre outre")
 PLANS = _words(
     """hopes wishes considered considering considers evaluated evaluating thinking dreams intends wanted

@@ -79,7 +79,14 @@ def _summary(answer: RankedHit, shown: int, left: int, budget: int) -> str:
 def _entry(rank: int, hit: Hit, path: str, query: Query) -> str:
     record = hit.record
     day = datetime.fromtimestamp(record.created, UTC).date().isoformat()
-    who = (_line(record.type) or record.kind, record.trust.mark, _line(record.agent), day, f"score {hit.score:.3f}")
+    who = (
+        _line(record.type) or record.kind,
+        record.mark,
+        _line(record.agent),
+        day,
+        f"score {hit.score:.3f}",
+        hit.mark,
+    )
     about = " · ".join(part for part in who if part)
     return f"{rank}. [{_line(record.title)}](<{path}>)\n   {about}\n   {snippet(record, hit.piece, query)}\n"
 

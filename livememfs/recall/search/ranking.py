@@ -97,12 +97,14 @@ class Hit:
 
     :piece:   which of its pieces fits best
     :reasons: its rank in each list that has it, from 1
+    :mark:    what became of the code that it speaks of; empty where nothing is to be said
     """
 
     record: Record
     piece: int
     score: float
     reasons: Mapping[str, int]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +320,7 @@ def _put_newest_first(index: Engine, query: Query, ranked: list[_Candidate]) -> 
     said = [
         newest.Dated(
             one.record.pieces[one.piece], one.brief.agent, one.brief.created, vectors.get(one.brief.id),
-            one.record.memory_id, one.record.links,
+            one.record.own_id, one.record.links,
         )
         for one in foremost
         if one.record is not None and one.record.pieces

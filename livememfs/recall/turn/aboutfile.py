@@ -14,8 +14,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from livememfs.recall.turn.athand import excerpt
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import candidate, in_turns, may_be_told, same
-from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, in_a_line, tell
+from livememfs.recall.turn.inject import Candidate, Limits, Told, ToldSession, about_file, in_a_line, tell
+from livememfs.recall.turn.superseded import as_they_stand
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ MOST_PARTS = 16
 _KINDS = frozenset((keys.OBSERVATIONS, *keys.COLLECTIONS, keys.LIVE, keys.BANK, keys.AGENTS))
 _CHANGES = frozenset(("bugfix", "feature", "refactor", "change", "discovery"))
 _TRAPS = frozenset(("gotcha", "trade-off", "why-decided", "problem-solution"))
-_EVERYWHERE = frozenset((
+EVERYWHERE = frozenset((
     "__init__", "__main__", "config", "conftest", "index", "main", "mod", "package", "readme", "setup", "test", "types",
     "utils",
 ))  # fmt: skip
@@ -49,14 +51,15 @@ def tell_about(
     now: datetime,
     gone: Callable[[str], bool],
     web: bool = False,
-) -> str:
-    """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before.
-    `web`: what is from the web may be told.
+    code: ByCode | None = None,
+) -> Told:
+    """What a session is told about a file, and takes note of; nothing when there is nothing, or it was told before.
+    `web`: what is from the web may be told; `code`: what may be told by the code that it speaks of.
     """
     path = path[:LONGEST].encode("utf-8", "replace").decode()
     known = about_file(inside(path, project) or path)
     if known in session.told:
-        return ""
+        return Told((), {})
     exact, loose, bare = _names(path, project)
     named = [
         stored
@@ -65,10 +68,20 @@ def tell_about(
         if may_be_told(stored.record, web)
         if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
     ]
-    candidates = _candidates(index, list(_in_order(named, exact)), PurePosixPath(path).name, now) if named else ()
-    block = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0).block
+    code = code or ByCode()
+    code.judge(stored.record for stored in named)
+    named = [stored for stored in named if code.told(stored.record)]
+
+    def is_told(one: Record) -> bool:
+        return not gone(one.key) and may_be_told(one, web) and code.judge([one])
+
+    named = as_they_stand(index, space, named, is_told)
+    ordered = sorted(_in_order(named, exact), key=lambda stored: bool(code.of(stored.record).branch))
+    candidates = _candidates(index, ordered, PurePosixPath(path).name, now, code) if named else ()
+    told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
+    _ = told.block  # made here, and kept
     session.told[known] = session.turn
-    return block
+    return told
 
 
 def inside(path: str, project: str) -> str:
@@ -85,7 +98,7 @@ def _names(path: str, project: str) -> tuple[set[str], list[str], list[str]]:
     parts = [part for part in path.split("/") if part not in ("", ".")][-MOST_PARTS:]
     loose = ["/".join(parts[start:]) for start in range(len(parts) - 1)]
     name = parts[-1] if parts else ""
-    tells = len(parts) > 1 and PurePosixPath(name).stem.casefold() not in _EVERYWHERE
+    tells = len(parts) > 1 and PurePosixPath(name).stem.casefold() not in EVERYWHERE
     return {path, relative} - {""}, loose, [name] if tells else []
 
 
@@ -104,9 +117,9 @@ def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, named: Sequence[Stored], name: str, now: datetime) -> Iterator[Candidate]:
+def _candidates(index: Engine, named: Sequence[Stored], name: str, now: datetime, code: ByCode) -> Iterator[Candidate]:
     vectors = index.vectors_of([stored.id for stored in named])
     for stored in named:
         made = candidate(stored.record, "file", vectors.get(stored.id), name, now)
         text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
-        yield replace(made, text=in_a_line(text, SHOWN))
+        yield replace(made, text=in_a_line(text, SHOWN), about=made.about + code.mark(stored.record))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.recall.index.record import Record, digest
 from livememfs.recall.turn.athand import excerpt, fitting
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, ToldSession, tell
 from livememfs.recall.turn.pairs import Pairs
 from livememfs.records import keys
@@ -71,19 +72,19 @@ class PrehookSettings:
 class Choosing:
     """The choice for one turn, in a worker thread: `begin`, and then `tell`. Without an index only `lacking` is looked
     at: the records that the index lacks. `question` is the vector of the message, set between the two; None without.
-    `web`: what is from the web may be told.
+    `web`: what is from the web may be told. `code`: what may be told by the code that it speaks of.
     """
 
     def __init__(
         self, index: Engine | None, space: str, turn: Turn, now: datetime,
         settings: PrehookSettings, spent: dict[str, float], *, asks: bool, gone: Callable[[str], bool],
-        lacking: Sequence[Record] = (), web: bool = False,
+        lacking: Sequence[Record] = (), web: bool = False, code: ByCode | None = None,
     ) -> None:  # fmt: skip
         self._index, self._space, self.turn = index, space, turn
         self.question: Floats | None = None
         self._pinned: Numbered = []
         self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
-        self._web = web
+        self._web, self._code = web, code or ByCode()
         self._lacking = [
             record for record in lacking if not keys.has_ended(record.key, now) and may_be_told(record, web)
         ]
@@ -100,7 +101,7 @@ class Choosing:
         with timed(self._spent, "search"):
             fits = self._fitting()
             numbers = [number for number, _ in chain(self._pinned, *fits.values())]
-            pairs = Pairs(self._index, self._space, numbers, self._is_there)
+            pairs = Pairs(self._index, self._space, numbers, self._is_there, self._code)
         with timed(self._spent, "dedup"):
             limits = self._settings.limits
             told = tell(session, self._in_order(fits, pairs), same(self._index, limits.alike), limits)
@@ -122,13 +123,17 @@ class Choosing:
         others = [pinned for pinned in self._pinned if pinned[1].type != IDENTITY]
         rest = {section: candidates(numbered, section) for section, numbered in fits.items()}
         turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
-        return [*candidates(identity, "pinned"), *in_turns(*turns)]
+        order = [*candidates(identity, "pinned"), *in_turns(*turns)]
+        unmerged = {id_of(record) for _, record in chain(self._pinned, *fits.values()) if self._code.of(record).branch}
+        return sorted(order, key=lambda each: each.id in unmerged)
 
     def _candidate(self, record: Record, section: Section, vector: Floats | None, pairs: Pairs) -> Candidate:
         newer, text = pairs.instead(record)
         if text == record.text:
-            return candidate(record, section, vector, self.turn.message, self._now)
-        return replace(candidate(newer, section, None, self.turn.message, self._now), text=text)
+            made = candidate(record, section, vector, self.turn.message, self._now)
+            return replace(made, about=made.about + self._code.mark(record))
+        made = candidate(newer, section, None, self.turn.message, self._now)
+        return replace(made, text=text, about=made.about + self._code.mark(newer, record))
 
     def _always(self) -> Numbered:
         """What comes with any message."""
@@ -163,8 +168,26 @@ class Choosing:
     def _fitting(self) -> dict[Section, Numbered]:
         """What fits the message, best first, without what scores far below the best."""
         if not self._asks:
+            self._code.judge(record for _, record in self._pinned)
+            self._pinned = [pinned for pinned in self._pinned if self._code.told(pinned[1])]
             return {section: [] for section, _ in _SECTIONS}
         most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
+        fits = self._best(most)
+        if not self._judge(fits):  # what is not told leaves room for the next, which was not looked up
+            fits = self._best({section: 2 * count for section, count in most.items()})
+            self._judge(fits)
+        self._pinned = [pinned for pinned in self._pinned if self._code.told(pinned[1])]
+        return {
+            section: [hit for hit in hits if self._code.told(hit[1])][: most[section]] for section, hits in fits.items()
+        }
+
+    def _judge(self, fits: dict[Section, Numbered]) -> bool:
+        """Check what may be told against the code; whether all that fits may be told."""
+        self._code.judge(record for _, record in in_turns(*fits.values(), self._pinned))  # what fits best goes first
+        return self._code.judge(record for _, record in chain(*fits.values()))
+
+    def _best(self, most: dict[Section, int]) -> dict[Section, Numbered]:
+        """At most so many for each section, of what is there."""
         scored = [(0, record, score) for record, score in fitting(self.turn.message, self._lacking)]
         scored += [hit for hit in self._indexed(most) if self._is_there(hit[1])]
         scored.sort(key=lambda hit: -hit[2])
@@ -239,7 +262,8 @@ def candidate(
         file = record.key.partition(f"/{keys.AGENTS}/")[2]
         about = ", ".join(filter(None, (record.agent, record.type, file, made)))
         text = excerpt(text, message, SHOWN_CHARACTERS)
-    return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector)
+    files = tuple(value for label, value in record.labels if label == "file")
+    return Candidate(id_of(record), section, text, f"{about}{record.marks}", vector, files)
 
 
 def _when(seconds: int, now: datetime | None) -> str:

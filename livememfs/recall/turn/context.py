@@ -17,11 +17,16 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from livememfs.code.anchor import Claim
+from livememfs.code.checking import CodeVerdict
+from livememfs.code.workplaces import FOR_A_PAGE, Workplaces
 from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.recall.turn.allowed import WebAllowed
+from livememfs.recall.turn.bycode import marked
 from livememfs.recall.turn.inject import in_a_line
 from livememfs.recall.turn.pending import Pending
+from livememfs.recall.turn.superseded import standing
 from livememfs.recall.turn.timeline import fitting, legend, timeline
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -61,6 +66,8 @@ class _Known:
 
     :sessions: those that were observed last, of which one's summary is told
     :pinned:   keys of the memories it tells, of which some may end
+    :claims:   what those of `identity`, `wishes` and `observations` say of code, in this order
+    :checked:  what came of it
     :waits:    what was not observed
     """
 
@@ -71,14 +78,21 @@ class _Known:
     wishes: Sequence[str] = ()
     summary: str = ""
     observations: Sequence[Observation] = ()
+    claims: Sequence[Claim | None] = ()
+    checked: Sequence[CodeVerdict] = ()
     waits: object = None
     text: str = ""
 
 
 class ContextPages:
-    """The pages of one bucket. `mounted` is where its spaces are seen by agents; empty without a mount."""
+    """The pages of one bucket. `mounted` is where its spaces are seen by agents; empty without a mount. `code` knows in
+    which code they work.
+    """
 
-    def __init__(self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET) -> None:
+    def __init__(
+        self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET, code: Workplaces | None = None
+    ) -> None:
+        self._code = code or Workplaces()
         self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
         self._pending, self._web = Pending(replica, clock), WebAllowed(replica)
         self._pages: dict[str, _Known] = {}
@@ -116,23 +130,26 @@ class ContextPages:
             return await self._told(space, known)
         self._counts["made"] += 1
         observations = [each for each in await self._newest(space) if await self._may_tell(space, each.trust)]
+        observations = standing(observations)
         sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
-        identity, wanted = await self._texts(space, who), await self._texts(space, wishes)
+        (identity, who_claims), (wanted, claims) = await self._texts(space, who), await self._texts(space, wishes)
         summary = await self._last_summary(space, sessions)
-        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), identity, wanted, summary, observations)
+        claims = [*who_claims, *claims, *(Claim.of_fields(each.extra) for each in observations)]
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), identity, wanted, summary, observations, claims)
         return await self._told(space, self._pages[space])
 
     async def _told(self, space: str, known: _Known) -> str:
         """The page of what is known of the bucket, with what is not observed by now."""
         waits = self._pending.stamp(space)
-        if known.text and known.waits == waits:
+        checked = await self._code.verdicts(self._code.folders(space), known.claims, FOR_A_PAGE)
+        if known.text and known.waits == waits and known.checked == checked:
             return known.text
         pending = await self._pending.lines(space, int(self.budget * PENDING_SHARE)) if waits else []
-        text = fenced(self._whole(space, known, pending))
+        text = fenced(self._whole(space, _by_code(known, checked), pending))
         if space in self._pages:
-            self._pages[space] = replace(known, waits=waits, text=text)
+            self._pages[space] = replace(known, waits=waits, checked=checked, text=text)
         return text
 
     async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
@@ -220,9 +237,10 @@ class ContextPages:
     async def _may_tell(self, space: str, trust: Trust) -> bool:
         return trust > Trust.WEB or await self._web.of(space)
 
-    async def _texts(self, space: str, named: Sequence[str]) -> list[str]:
+    async def _texts(self, space: str, named: Sequence[str]) -> tuple[list[str], list[Claim | None]]:
+        """What memories say, and what that says of code."""
         objects = await self._replica.read_many(named)
-        texts = []
+        texts, claims = list[str](), list[Claim | None]()
         for key in named:
             if key in objects:
                 collection, _, name = keys.parse(key).name.partition("/")
@@ -232,7 +250,8 @@ class ContextPages:
                     if not memory.forgotten and memory.content.strip() and await self._may_tell(space, trust):
                         mark = f"({trust.mark}) " if trust.mark else ""
                         texts.append(mark + in_a_line(memory.content, SHOWN_CHARACTERS))
-        return texts
+                        claims.append(Claim.of_fields(memory.extra))
+        return texts, claims
 
     # --- the page -----------------------------------------------------------------------------------------------
 
@@ -288,6 +307,22 @@ class ContextPages:
     def statistics(self) -> dict[str, int]:
         """Pages asked for, made, and given as they were because the bucket could not be asked."""
         return dict(self._counts)
+
+
+def _by_code(known: _Known, checked: Sequence[CodeVerdict]) -> _Known:
+    """With what may be told of it, marked where the code has moved on."""
+    verdicts = iter(checked)
+
+    def told(texts: Sequence[str]) -> list[str]:
+        return [marked(text, found.mark) for text, found in zip(texts, verdicts, strict=False) if found.is_told]
+
+    identity, wishes = told(known.identity), told(known.wishes)
+    observations = [
+        replace(each, title=marked(each.title, found.mark))
+        for each, found in zip(known.observations, verdicts, strict=False)
+        if found.is_told
+    ]
+    return replace(known, identity=identity, wishes=wishes, observations=observations)
 
 
 def _more(where: str, observed: bool) -> str:

@@ -63,6 +63,7 @@ class Candidate:
     :text:    what is said of it
     :about:   what stands before the text: its type, who wrote it and when
     :vector:  of the text; None when there is none, and then only the same words count as the same
+    :files:   that the record is about
     """
 
     id: str
@@ -70,6 +71,7 @@ class Candidate:
     text: str
     about: str = ""
     vector: Any = None
+    files: tuple[str, ...] = ()
 
 
 @dataclass
@@ -148,6 +150,16 @@ class Told:
     def block(self) -> str:
         """The text for the model."""
         return block(self.emitted)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What a session was told before it answered a message, or opened a file. `asked`: that message, or the path."""
+
+    space: str
+    session: str
+    asked: str
+    told: tuple[Candidate, ...]
 
 
 class Same(Protocol):
@@ -265,6 +277,11 @@ def block(emitted: Sequence[Candidate]) -> str:
         if mine:
             lines += [title, *mine]
     return fenced("\n".join(lines))
+
+
+def cost_of(candidate: Candidate) -> int:
+    """Estimated tokens of what is told of a candidate."""
+    return tokens(_line(candidate))
 
 
 def _line(candidate: Candidate) -> str:

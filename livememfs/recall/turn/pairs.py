@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from livememfs.recall.index.exchanged import Restriction
 from livememfs.recall.likeness.contradiction import RELATION, stands, told
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, in_a_line
 from livememfs.records import keys
 
@@ -24,11 +25,14 @@ EACH = SHOWN_CHARACTERS // 2 - 20
 
 
 class Pairs:
-    """The contradictions of the memories that one turn may tell. `is_there`: whether a record's version still is."""
+    """The contradictions of the memories that one turn may tell. `is_there`: whether a record's version still is;
+    `code`: whether what it says of the code still does.
+    """
 
     def __init__(
-        self, index: Engine | None, space: str, numbers: Iterable[int], is_there: Callable[[Record], bool]
-    ) -> None:
+        self, index: Engine | None, space: str, numbers: Iterable[int], is_there: Callable[[Record], bool],
+        code: ByCode | None = None,
+    ) -> None:  # fmt: skip
         self._of: dict[str, tuple[Record, str]] = {}
         ids = sorted(set(numbers) - {0})
         if index is None or not ids:
@@ -36,9 +40,15 @@ class Pairs:
         where = Restriction(fields=(("space", (space,)), ("kind", keys.COLLECTIONS)))
         links = [link for link in index.linked(ids, where, MOST_LINKS) if link.relation == RELATION]
         records = index.records(list({number for link in links for number in (link.of, link.to)})) if links else {}
+        by = code or ByCode()
+        by.judge(records.values())
         for link in links:
             newer, older = (records.get(n) for n in ((link.of, link.to) if link.forward else (link.to, link.of)))
-            if newer is not None and older is not None and is_there(newer) and is_there(older):
+            if (
+                newer is not None
+                and older is not None
+                and all(is_there(each) and by.told(each) for each in (newer, older))
+            ):
                 self._add(older, newer)
 
     def _add(self, older: Record, newer: Record) -> None:

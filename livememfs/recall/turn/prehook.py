@@ -8,7 +8,7 @@ smaller, and says why. Trio thread only; what takes time runs in one worker thre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,16 @@ from livememfs.clock import Clock
 from livememfs.recall.index.words import content_words
 from livememfs.recall.turn.allowed import WebAllowed
 from livememfs.recall.turn.athand import AtHand
+from livememfs.recall.turn.bycode import ByCode
 from livememfs.recall.turn.choosing import Choosing, PrehookSettings, timed
-from livememfs.recall.turn.inject import Told
+from livememfs.recall.turn.inject import Telling, Told
 from livememfs.recall.turn.told import Kept, ToldSessions
 from livememfs.records.turn import Turn
 from livememfs.text.own import HEAD, RECORDED
 from livememfs.text.privacy import redaction as privacy
 
 if TYPE_CHECKING:
+    from livememfs.code.workplaces import Workplaces
     from livememfs.recall.index.engine import Engine
     from livememfs.recall.index.record import Record
     from livememfs.recall.service import Recall
@@ -90,7 +92,9 @@ class TurnAnswer:
 
 
 class Prehook:
-    """The sessions of one bucket. `used(space, ids)` is called with the memories that were told, a use of each."""
+    """The sessions of one bucket. `tells` is called with what each was told. `code`: where sessions work; without it,
+    nothing is checked against code.
+    """
 
     def __init__(
         self,
@@ -99,12 +103,13 @@ class Prehook:
         told: ToldSessions,
         settings: PrehookSettings | None = None,
         *,
-        used: Callable[[str, Sequence[str]], None] = lambda *_: None,
+        tells: Callable[[Telling], None] = lambda _: None,
         web: WebAllowed | None = None,
+        code: Workplaces | None = None,
     ) -> None:
         self._recall, self._clock, self._told = recall, clock, told
         self.settings = settings or PrehookSettings()
-        self._used, self._web = used, web
+        self._tells, self._web, self._code = tells, web, code
         self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
 
     async def turn(self, space: str, turn: Turn) -> TurnAnswer:
@@ -125,8 +130,7 @@ class Prehook:
         if answer.told is not None and answer.told.emitted:
             self._told.changed(kept)
             self._counts["told"] += len(answer.told.emitted)
-            memories = [each.id for each in answer.told.emitted if each.section in ("pinned", "relevant")]
-            self._used(space, memories)
+            self._tells(Telling(space, session, turn.message, answer.told.emitted))
         return answer
 
     async def forget(self, space: str, session: str) -> None:
@@ -142,23 +146,25 @@ class Prehook:
         index = self._recall.at_once
         if index is None or not self.settings.files or not path:
             return ""
-        block = ""
+        told, session = Told((), {}), privacy.redact(session).text
         try:
-            kept = self._told.of(space, privacy.redact(session).text, FILE_FRESH)
+            kept = self._told.of(space, session, FILE_FRESH)
             with trio.move_on_after(FILE_PATIENCE):
                 async with kept.lock:
                     await self._told.caught_up(kept, 0.0)
                     now, gone, web = self._clock.now(), self._recall.has_gone, await self._tells_web(space)
-                    block = await trio.to_thread.run_sync(
-                        _tell_about, index, space, path, project, kept.session, now, gone, web
+                    code = self._by_code(space, session, project)
+                    told = await trio.to_thread.run_sync(
+                        _tell_about, index, space, path, project, kept.session, now, gone, web, code
                     )
-            if block:
+            if told.emitted:
                 self._counts["files"] += 1
                 self._told.changed(kept)
+                self._tells(Telling(space, session, path, told.emitted))
         except Exception:  # as in `_answer`
             log.exception("nothing can be told about a file")
             self._counts["failed"] += 1
-        return block
+        return told.block if told.emitted else ""
 
     async def flush(self) -> None:
         """Have the bucket know what sessions were told, before the end."""
@@ -173,8 +179,9 @@ class Prehook:
                 index, lacking = await self._looked(space, notes)
             now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
             web = await self._tells_web(space)
+            code = self._by_code(space, turn.session, turn.folder)
             work = Choosing(
-                index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking, web=web
+                index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking, web=web, code=code
             )
             async with trio.open_nursery() as nursery:  # side by side: to embed the question takes as long
                 if asks and index is not None:
@@ -191,6 +198,11 @@ class Prehook:
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             return TurnAnswer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+
+    def _by_code(self, space: str, session: str, folder: str) -> ByCode:
+        if self._code is None:
+            return ByCode()
+        return ByCode(self._code, self._code.folders(space, session, folder))
 
     async def _tells_web(self, space: str) -> bool:
         return self._web is not None and await self._web.of(space)
@@ -231,7 +243,7 @@ class Prehook:
         return {**self._counts, **self._told.statistics()}
 
 
-def _tell_about(*given: Any) -> str:
+def _tell_about(*given: Any) -> Told:
     from livememfs.recall.turn.aboutfile import tell_about  # with the first file: most commands look at none
 
     return tell_about(*given)

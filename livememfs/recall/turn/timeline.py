@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from itertools import groupby
 
-from livememfs.records.observation import ICONS, Observation
+from livememfs.records.observation import CONTRADICTED, CONTRADICTS, ICONS, SUPERSEDED, Observation
 from livememfs.records.trust import Trust, least
 from livememfs.text.own import basic
 from livememfs.text.size import tokens
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """Not the C library's, which depend on where it runs."""
+_LINKED = ((SUPERSEDED, "superseded by"), (CONTRADICTS, "contradicts"), (CONTRADICTED, "contradicted by"))
 NO_FILE = "(no file)"
 
 
@@ -24,9 +25,11 @@ def line(observation: Observation, *, marked: bool = False) -> str:
     """One observation: id, time in UTC, icon, title, and what it costs to read all of it."""
     at = observation.created_at.astimezone(UTC)
     title = " ".join(observation.title.split()).replace("|", "/") or observation.type
-    web = f" ({Trust.WEB.mark})" if observation.trust is Trust.WEB else ""
+    marks = [Trust.WEB.mark] if observation.trust is Trust.WEB else []
+    marks += [f"{word} #{name[-8:]}" for field, word in _LINKED for name in observation.linked(field)[-1:]]
+    said = f" ({', '.join(marks)})" if marks else ""
     return basic(
-        f"{'> ' if marked else ''}#{observation.id} {at:%H:%M} {ICONS[observation.type]} {title}{web}"
+        f"{'> ' if marked else ''}#{observation.id} {at:%H:%M} {ICONS[observation.type]} {title}{said}"
         f" ~{observation.tokens}"
     )
 

@@ -16,6 +16,8 @@ from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
+from livememfs.records.proposal import Proposal
+from livememfs.records.proposal import key_of as proposal_key
 from livememfs.records.trust import stamp, with_trust
 from livememfs.runs.coverage import Fate
 from livememfs.runs.digest.inputs import DigestInputs, takes_notes
@@ -38,7 +40,7 @@ def entry_of(inputs: DigestInputs, plan: DigestPlan, now: datetime, by: Committe
         key = fact.same_as
         if not key:
             write = _write(inputs, fact, now, taken)
-            writes.append(write)
+            writes.append(_proposed(inputs, fact, write, now) if inputs.meta.proposals else write)
             key = write.key
             if fact.unsourced:
                 unsourced.append(Unsourced(key, 1, fact.content, fact.unsourced))
@@ -98,6 +100,15 @@ def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str
     # A note of another program may have had something private in it, and a reply may repeat it.
     data, _ = privacy.redact_file(sealed(memory, f"{inputs.space}/{key}"))
     return Write(key, None, data.decode(), meta=stamp(fact.trust))
+
+
+def _proposed(inputs: DigestInputs, fact: DigestFact, write: Write, now: datetime) -> Write:
+    """The write of a proposal in place of a memory."""
+    notes = ", ".join(inputs.notes[number - 1].name for number in fact.sources)
+    by, content = f"digest {inputs.number}", write.content or ""
+    proposal = Proposal(target=write.key, content=content, meta=write.meta, by=by, why=f"from {notes}", at=now)
+    key = proposal_key(inputs.space, proposal.name).removeprefix(f"{inputs.space}/")
+    return Write(key, None, proposal.render().decode())
 
 
 def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import NotText
+from livememfs.memories import proposals
 from livememfs.memories.storing import id_of
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
@@ -25,13 +26,12 @@ from livememfs.runs.coverage import words
 from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
 from livememfs.runs.ledger import newest_digest
 from livememfs.runs.notes import LiveNote, note_objects, read_notes, read_versions
+from livememfs.runs.options import BY_DIGEST
 from livememfs.runs.taken import named
 from livememfs.spaces.objects import wait_for_notes
 from livememfs.store.base import ObjectInfo
 from livememfs.text.size import tokens
 
-BY_DIGEST = "digest"
-"""As the only value of `distil` in a space's record: digests take its notes out of `live/`."""
 LOOKED_AT = 200
 """Most memories that are compared with the notes; the newest ones."""
 SHOWN = 40
@@ -96,7 +96,10 @@ async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> Digest
     notes, remaining = choice.of(waiting)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []
-    known = within(await _related(replica, memories, notes, choice.now), choice.known)
+    related = await _related(replica, memories, notes, choice.now)
+    if notes and meta.proposals:
+        related = (*await _proposed(replica, space, choice.now), *related)
+    known = within(related, choice.known)
     return DigestInputs(
         space,
         meta,
@@ -164,6 +167,17 @@ async def _related(
             shared[known] = len(words(known.content) & words_of_notes | subjects & every_word)
     best = sorted((known for known in shared if shared[known]), key=lambda known: -shared[known])[:SHOWN]
     return tuple(known for known in shared if known in best)
+
+
+async def _proposed(replica: Replica, space: str, now: datetime) -> tuple[KnownMemory, ...]:
+    """The newest memories that wait for a person: what is proposed need not be proposed again."""
+    found = [proposal for _, proposal in await proposals.waiting(replica, space)]
+    each = (
+        _known(f"{space}/{proposal.target}", proposal.content.encode("utf-8", "backslashreplace"), now)
+        for proposal in found
+        if proposal.folder in keys.COLLECTIONS
+    )
+    return tuple(known for known in each if known is not None)[-SHOWN:][::-1]
 
 
 def within(known: Sequence[KnownMemory], room: int) -> tuple[KnownMemory, ...]:

@@ -12,7 +12,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import ObjectMissing, PreconditionFailed
-from livememfs.memories.storing import id_of
+from livememfs.memories.storing import was_there
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.spaces.objects import put_new
@@ -34,7 +34,7 @@ async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) ->
 
     async def store_one(write: Write) -> None:
         key = f"{entry.space}/{write.key}"
-        if keys.has_ended(key, clock.now()) or (again and await _was_there(replica, entry.space, write.key)):
+        if keys.has_ended(key, clock.now()) or (again and await was_there(replica, entry.space, write.key)):
             return
         with suppress(PreconditionFailed):  # the answer to an earlier attempt was lost
             await put_new(replica, key, (write.content or "").encode("utf-8", "backslashreplace"), meta=write.meta)
@@ -42,12 +42,3 @@ async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) ->
     await for_each(entry.writes, store_one)
     with suppress(PreconditionFailed):
         await put_new(replica, keys.stored_key(entry.space, entry.number), b"")
-
-
-async def _was_there(replica: Replica, space: str, key: str) -> bool:
-    """Whether a memory was stored before: it is there, with whatever end, or was forgotten or replaced since."""
-    collection, _, name = key.partition("/")
-    memory_id = id_of(name)
-    if await replica.names.walk(f"{space}/{collection}/{memory_id}"):
-        return True
-    return bool(await replica.names.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 from livememfs import errors
 from livememfs.concurrency import in_thread
 from livememfs.records import keys
+from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import Replacement
 from livememfs.runs.upkeep.oddnames import find_odd
+from livememfs.serve.web import vouching
 from livememfs.serve.web.acts import Warnings, text_fields
 from livememfs.serve.web.address import name_in
 from livememfs.serve.web.cards import history_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
-from livememfs.serve.web.render import part, path
+from livememfs.serve.web.render import part, path, place
 from livememfs.serve.web.runs import edited
+from livememfs.serve.web.vouching import offered
 from livememfs.serve.web.who import access_of
 from livememfs.spaces.objects import public
 
@@ -74,7 +77,7 @@ async def file(site: Site, request: Request) -> Response:
     if view not in VIEWS:
         raise errors.NotFound(path=f"view {view}")
     after = site.events.place(site.events.last)
-    text, etag = await _text(site, space, name)
+    text, etag, trust = await _text(site, space, name)
     history = await history_of(site, space)
     values: dict[str, Any] = {"html": "", "source": "", "lines": [], "cut": False, "runs": [], "older": "", "newer": ""}
     if view == "page":
@@ -88,15 +91,19 @@ async def file(site: Site, request: Request) -> Response:
         values["html"] = await _why(space, await history.why(name))
     else:
         values |= await _changes(history, name, text, request)
-    values |= {"space": space, "path": name, "view": view, "views": VIEWS, "after": after, "etag": etag}
+    values |= {"space": space, "path": name, "view": view, "views": VIEWS, "after": after, "etag": etag, "trust": trust}
+    values |= {"offered": offered(trust, access_of(request)), "address_of": place(keys.bank_key(space, name))}
     return await site.page(request, "bankfile.html", last=await _last_run(history, name), **values)
 
 
 async def change(site: Site, request: Request) -> Response:
-    """`action` is `save` or `delete`; either is a run of its own."""
-    space, name = (await site.space(request, "admin")).space, name_in(request, NAME_AFTER)
+    """`action` is `save` or `delete`; or `trust` names a class. Each is a run of its own."""
+    space, name = (await site.space(request, "write")).space, name_in(request, NAME_AFTER)
     given, warnings = await text_fields(request), Warnings()
-    _, etag = await _text(site, space, name)
+    _, etag, _ = await _text(site, space, name)
+    if "trust" in given:
+        return await vouching.bank(site, request, space, name, given)
+    await site.space(request, "admin")
     saw, key = given.get("saw") or etag, f"{keys.BANK}/{name}"
     where = f"/s/{part(space)}/bank/"
     if given.get("action") == "delete":
@@ -128,8 +135,8 @@ async def _why(space: str, text: str) -> Markup:
     return await _html("\n".join(lines))
 
 
-async def _text(site: Site, space: str, path: str) -> tuple[str, str]:
-    """The text of a file of the bank, and its etag. NotFound."""
+async def _text(site: Site, space: str, path: str) -> tuple[str, str, Trust]:
+    """The text of a file of the bank, its etag, and its class of trust. NotFound."""
     missing = errors.NotFound(path=f"{space}/{keys.BANK}/{path}")
     folder, _, name = f"{keys.BANK}/{path}".rpartition("/")
     if any(part in ("", ".", "..") for part in path.split("/")):
@@ -141,7 +148,7 @@ async def _text(site: Site, space: str, path: str) -> tuple[str, str]:
         stored = await replica.read(key)
     except errors.ObjectMissing:
         raise missing from None
-    return stored.data.decode("utf-8", "replace"), stored.info.etag
+    return stored.data.decode("utf-8", "replace"), stored.info.etag, trust_of(stored.info.meta, {})
 
 
 async def _html(text: str) -> Markup:

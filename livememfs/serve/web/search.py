@@ -137,7 +137,7 @@ def _with_filter(question: str, name: str, value: str) -> tuple[str, bool]:
 
 def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
     record = hit.record
-    about = tuple(filter(None, (record.space, record.type or record.kind, record.trust.mark, record.agent)))
+    about = tuple(filter(None, (record.space, record.type or record.kind, record.mark, record.agent, hit.mark)))
     reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=itemgetter(1)))
     title = plain(record.title) or record.ref
     marked = tuple(_marked(plain(text), list(content_words(query.text))))

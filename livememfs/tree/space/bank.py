@@ -14,7 +14,7 @@ from livememfs.records import keys
 from livememfs.store.base import ObjectInfo
 from livememfs.tree.computed import ReadOnlyDirectory
 from livememfs.tree.context import Context
-from livememfs.tree.node import Directory, Node, check_name
+from livememfs.tree.node import Caller, Directory, Handle, Node, OpenMode, check_name
 from livememfs.tree.objectfile import ObjectFile, lose, node_of
 
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
@@ -31,6 +31,12 @@ class StoredFile(ObjectFile):
 
     def check_writable(self) -> None:
         raise self.refuse("writing")
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        handle = await super().open(mode, caller)
+        if self.key is not None and caller.pid and keys.parse(self.key).kind == "observation":
+            self.context.opened(self.key, caller.pid)
+        return handle
 
 
 class StoredDirectory(ReadOnlyDirectory):

@@ -1,8 +1,8 @@
 """`memories/`, `self/` and `goals/`: write a file, and it is remembered; remove it, and it is forgotten.
 
 Owns what one such folder shows: memories that have not ended, `.history/` with former versions and forgotten
-memories, views of them (`.by/`, `.recent/`, `.contradictions/`), and `<memory>.links/`, which is found but not
-listed; and by which names a memory is found. Drafts and editors' litter are as in `live/`. Refuses directories
+memories, views of them (`.by/`, `.recent/`, `.contradictions/`, `.stale/`), and `<memory>.links/`, which is found
+but not listed; and by which names a memory is found. Drafts and editors' litter are as in `live/`. Refuses directories
 (EPERM). Trio thread only.
 """
 
@@ -28,6 +28,7 @@ from livememfs.tree.space.links import LinksDirectory
 from livememfs.tree.space.live import Live
 from livememfs.tree.space.memoryfile import MemoryFile
 from livememfs.tree.space.shelf import Shelf
+from livememfs.tree.space.stale import OfMemories, StaleRecords
 from livememfs.tree.space.views import By, Recent
 
 HISTORY = ".history"
@@ -67,7 +68,8 @@ class Collection(Live):
         self._noted: object = None
         self.shelf = Shelf(context, space, folder)
         history = StoredDirectory(self, HISTORY, context, keys.memory_history_prefix(space, folder), WHY)
-        fixed: tuple[Node, ...] = (By(self), Contradictions(self), history, Recent(self))
+        stale = StaleRecords(self, context, space, OfMemories(self.shelf))
+        fixed: tuple[Node, ...] = (By(self), Contradictions(self), history, Recent(self), stale)
         self._fixed = {node.name: node for node in fixed}
         self._linked: WeakValueDictionary[str, LinksDirectory] = WeakValueDictionary()
 

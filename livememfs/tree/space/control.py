@@ -15,11 +15,12 @@ from typing import Any
 import trio
 
 from livememfs import errors
+from livememfs.records.names import STATE
 from livememfs.runs.options import RunKind, RunOptions
 from livememfs.text.times import parse_iso
 from livememfs.tree import rejected
 from livememfs.tree.computed import BytesHandle, LastChange
-from livememfs.tree.context import STATE, Context
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 from livememfs.tree.rejected import RejectedReplies
 

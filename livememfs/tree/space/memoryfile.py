@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import trio
 
 from livememfs import errors
+from livememfs.memories import uses
 from livememfs.memories.storing import trust_of_object
 from livememfs.records import attributes
 from livememfs.records.memory import Memory
 from livememfs.records.sealing import says_nothing
 from livememfs.text.frontmatter import FrontMatterError
-from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
+from livememfs.text.times import iso
+from livememfs.tree.node import NOBODY, UNLISTED, AttrChange, Caller, OpenMode
 from livememfs.tree.objectfile import held
 from livememfs.tree.space.note import NoteFile
 
@@ -58,7 +61,13 @@ class MemoryFile(NoteFile):
         memory = await shelf.one(name) if self.key is not None else None
         if memory is None:
             return {}
-        shown = attributes.shown(memory, shelf.score(name, memory))
+        await self.context.uses.known(self.live.space)
+        worth = {
+            field: iso(value) if isinstance(value, datetime) else str(value)
+            for field, value in uses.shown(shelf.worth(name)).items()
+            if value is not None and PREFIX + field in UNLISTED
+        }
+        shown = {**attributes.shown(memory, shelf.score(name, memory)), **worth}
         missing = [link for _, link in memory.links if await self.collection.linked(link) is None]
         return {**shown, MISSING: str(len(missing))} if missing else shown
 
@@ -97,6 +106,7 @@ class MemoryFile(NoteFile):
                 await handle.change(self, AttrChange(size=0), NOBODY)
                 await handle.write(0, data)
                 await handle.flush()
+                self._edited(before, data)
             finally:
                 self.given = None
                 await handle.release()
@@ -110,6 +120,15 @@ class MemoryFile(NoteFile):
             raise errors.TooLarge(path=self.path, detail=f"its front matter: {error}") from error
         except ValueError as error:
             raise errors.Unusable(str(error), path=self.path) from error
+
+    def _edited(self, before: Memory, data: bytes) -> None:
+        """A field of a memory that was told is set, or it is linked to one: both are uses."""
+        after = Memory.parse(data, path=self.path, collection=self.live.form.folder)
+        linked = [name for link in after.links if link not in before.links for name in link[1:]]
+        space, uses = self.live.space, self.context.uses
+        uses.count(
+            space, [record for record in (self.collection.prefix + self.name, *linked) if uses.of(space, record).told]
+        )
 
     async def _resolved(self, relation: str, name: str) -> tuple[str, str]:
         memory = await self.collection.linked(name)

@@ -9,6 +9,7 @@ process. Trio thread only.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
 from livememfs.tree.node import NOBODY, OWN_XATTRS, Caller, Handle, OpenMode
 from livememfs.tree.objectfile import DEFAULT_MODE, ObjectFile, inherited, pending_attrs
+from livememfs.tree.writer import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,14 +50,14 @@ class NoteFile(ObjectFile):
     its next version gets; None: it is judged.
     """
 
-    __slots__ = ("agent", "given", "live", "parks", "written")
+    __slots__ = ("agent", "folder", "given", "live", "parks", "written")
 
     def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
         super().__init__(live, name, context, info, info.key if info is not None else None)
         self.live = live
         self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
         self.parks: str | None = None
-        self.agent = ""
+        self.agent = self.folder = ""
         self.given: Trust | None = None
 
     @property
@@ -65,9 +67,11 @@ class NoteFile(ObjectFile):
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         handle = await super().open(mode, caller)
+        if self.key is not None and caller.pid:
+            self.context.opened(self.key, caller.pid)
         if mode.write:
             # Asked now: at close the process may have ended, and its environment is gone.
-            self.agent = self.context.agent_of(caller.pid)
+            self.agent, self.folder = self.context.agent_of(caller.pid), working_directory(caller.pid)
             # At close the stored note gets longer than these bytes: from its cache the kernel would show zeros there.
             handle.direct = handle.direct or mode.read
         return handle
@@ -85,6 +89,7 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if says_nothing(raw):
             return  # a new file stays a draft, and a stored note keeps its version
+        about = await self.context.code.fields(self.live.space, raw, self.folder)
         seal = partial(
             self.live.form.seal,
             raw,
@@ -94,7 +99,7 @@ class NoteFile(ObjectFile):
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
-            origin=Provenance(given=self.given),
+            origin=self._origin(raw, about),
         )
         sealed = await aside(len(raw), seal)
         if self.key is None:
@@ -110,6 +115,12 @@ class NoteFile(ObjectFile):
             self.body = Body(info)  # the next `open` gets the bytes of the bucket, the writer keeps those that it wrote
         self.parks = None
         self.live.known.sealed(self)
+
+    def _origin(self, raw: bytes, about: Mapping[str, object]) -> Provenance:
+        """How the text came: with a class that is given, or as a user has dictated it, or from an agent."""
+        if self.given is not None:
+            return Provenance(given=self.given, about=about)
+        return replace(self.context.dictated.origin(self.live.space, raw, self.context.clock.now()), about=about)
 
     def _report_private(self, kinds: tuple[str, ...]) -> None:
         """Tell the writer which kinds of private text were replaced, if any were."""

@@ -27,6 +27,8 @@ from livememfs.tree.space.guide import guide
 from livememfs.tree.space.history import WINDOW, HistoryDirectory, WhyDirectory
 from livememfs.tree.space.live import Live
 from livememfs.tree.space.observations import ObservationsDirectory
+from livememfs.tree.space.proposals import NAME as PROPOSALS
+from livememfs.tree.space.proposals import Proposals
 from livememfs.tree.space.rules import RulesFile
 from livememfs.tree.space.search import NAME as SEARCH
 from livememfs.tree.space.search import SearchDirectory
@@ -40,7 +42,7 @@ HOOKS = ".hooks"
 HISTORY = ".history"
 WHY = ".why"
 OBJECTS = (keys.META, keys.SYNTHESIS)
-RESERVED = frozenset({keys.LEDGER, keys.CHANGES, keys.INDEX, keys.KEEP})
+RESERVED = frozenset({keys.LEDGER, keys.CHANGES, keys.INDEX, keys.PROPOSALS, keys.KEEP})
 
 
 def wait_name(kind: RunKind) -> str:
@@ -74,6 +76,7 @@ class Space(PlainDirectory):
             HOOKS: hooks,
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),
             keys.SESSIONS: SessionsDirectory(self, context, space),
+            PROPOSALS: Proposals(self, context, space),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
         for kind, name in CONTROLS.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from livememfs import errors
 from livememfs.concurrency import for_each
-from livememfs.memories.storing import id_of
+from livememfs.memories.uses import Worth, moment
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.store.base import ObjectInfo, StoredObject
@@ -63,8 +63,12 @@ class Shelf:
 
     def score(self, name: str, memory: Memory) -> float:
         """The score of a memory now."""
-        uses, last = self._context.uses.of(self._space, id_of(name))
-        return memory.effective(self._context.clock.now(), uses=uses, last_use=last)
+        worth = self.worth(name)
+        return memory.effective(self._context.clock.now(), uses=worth.uses, last_use=moment(worth.used_at))
+
+    def worth(self, name: str) -> Worth:
+        """How often a memory was told, and used."""
+        return self._context.uses.of(self._space, self._prefix + name)
 
     async def contents(self) -> Contents:
         """All memories; those not known yet are read. Some may have ended: ask `known`."""

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.recall.index.reader import TITLE_CHARACTERS, is_indexed, records_in
-from livememfs.recall.index.record import FILES_READ, Record, digest, files_in
+from livememfs.recall.index.record import Record, digest
+from livememfs.text.filenames import FILES_READ, files_in
 
 NOTE = "space/live/20260303T140500_ann_decision_0123abcd.md"
 FULL = b"""---

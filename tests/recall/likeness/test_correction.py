@@ -47,6 +47,8 @@ def test_of_the_pairs_of_two_facts_that_nothing_here_was_written_for_hardly_one_
         ("Tom lives in Oslo", "Tom wants to live in Rome"),  # a plan
         ("The crew travels by train", "The crew also travels by bus"),  # an addition
         ("We use Kafka for events", "We use Kafka for audits"),  # another purpose
+        ("We meet with clients", "We meet with three suppliers"),  # not one at a time
+        ("The default port is open", "The default port is documented"),  # how it is, not which
     ],
 )
 def test_what_differs_in_more_than_a_value_is_distinct(older: str, newer: str) -> None:
@@ -59,6 +61,18 @@ def test_another_value_of_one_attribute_of_one_subject_is_a_correction() -> None
 
 def test_what_may_be_one_of_several_is_a_contradiction_and_hides_nothing() -> None:
     assert judged("Nathan is in the platform team", "Nathan is on parental leave", None) is not Verdict.CORRECTS
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The shop indents with tabs", "The shop indents with four spaces now"),  # the value has a number with it
+        ("The default branch is master", "The default branch is main"),  # a word, of what is called the one there is
+        ("La branche principale est develop", "La branche principale est trunk"),
+    ],
+)
+def test_another_value_that_is_no_name_of_what_there_is_one_of_is_a_contradiction(older: str, newer: str) -> None:
+    assert judged(older, newer, None) is Verdict.CONTRADICTS
 
 
 def test_texts_about_two_things_are_distinct_whatever_their_words() -> None:

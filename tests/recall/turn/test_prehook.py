@@ -24,7 +24,7 @@ from livememfs.recall.index.local import Index
 from livememfs.recall.index.vectors import Floats, unit
 from livememfs.recall.service import Patience, Recall
 from livememfs.recall.turn.choosing import PrehookSettings
-from livememfs.recall.turn.inject import TITLES, Limits
+from livememfs.recall.turn.inject import TITLES, Limits, Telling
 from livememfs.recall.turn.prehook import LOOKED_AT, Prehook, TurnAnswer
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.turn import Turn
@@ -312,16 +312,20 @@ async def test_a_long_message_is_looked_at_where_it_begins_and_ends(bucket: Buck
     assert len(bucket.model.asked[-1]) <= LOOKED_AT + 1
 
 
-async def test_what_was_told_counts_as_used_and_notes_do_not(bucket: Bucket) -> None:
-    used: list[tuple[str, list[str]]] = []
-    name = await bucket.remember("apples are red")
-    await bucket.write("n", "apples in the garden")
-    async with prehook(bucket, used=lambda space, ids: used.append((space, list(ids)))) as here:
-        answer = await here.turn(SPACE, Turn("apples", "s"))
+async def test_what_was_told_is_reported_with_what_was_asked(bucket: Bucket) -> None:
+    tellings: list[Telling] = []
+    name = await bucket.remember("apples are red, says kitchen/fruit.md")
+    note = await bucket.write("n", "apples in the garden")
+    async with prehook(bucket, tells=tellings.append) as here:
+        await here.turn(SPACE, Turn("apples", "s"))
+        await here.turn(SPACE, Turn("apples", "s"))
 
-    assert answer.told is not None
-    assert len(answer.told.emitted) == 2
-    assert used == [(SPACE, [name])]
+    (telling,) = tellings  # nothing is told twice
+    assert (telling.space, telling.session, telling.asked) == (SPACE, "s", "apples")
+    assert {candidate.id: candidate.files for candidate in telling.told} == {
+        name: ("kitchen/fruit.md",),
+        note.removesuffix(".md"): (),
+    }
 
 
 async def test_programs_get_ids_and_paths_and_what_it_took(bucket: Bucket, hook: Open) -> None:

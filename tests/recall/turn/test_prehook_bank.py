@@ -10,7 +10,7 @@ from recall_world import DONE_WITHIN, SPACE, Bucket, prehook
 from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.memories.notes import write_note
-from livememfs.recall.turn.inject import SHOWN_CHARACTERS, TITLES
+from livememfs.recall.turn.inject import SHOWN_CHARACTERS, TITLES, Telling
 from livememfs.recall.turn.prehook import Prehook, TurnAnswer
 from livememfs.records import keys
 from livememfs.records.turn import Turn
@@ -85,10 +85,10 @@ async def test_what_a_note_or_a_memory_says_the_bank_does_not_say_again(bucket: 
 
 async def test_what_the_bank_says_is_no_use_of_a_memory(bucket: Bucket) -> None:
     await bank(bucket, "# Zebra\n\nThe zebra lives in the garage.\n")
-    used: list[str] = []
-    async with prehook(bucket, used=lambda _, ids: used.extend(ids)) as here:
+    tellings: list[Telling] = []
+    async with prehook(bucket, tells=tellings.append) as here:
         assert "garage" in (await ask(here, "zebra")).block
-    assert used == []
+    assert [candidate.section for telling in tellings for candidate in telling.told] == ["bank"]
 
 
 async def _told(app: App, session: str) -> dict[str, str]:

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
-from livememfs.cli import output
+from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.errors import UsageError
 from livememfs.records.access import PERMISSIONS
-from livememfs.records.token import HASH, Token
 from livememfs.text.times import iso
 
-app = typer.Typer(help="Tokens for MCP and the live page over HTTP, and for limited mounts.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.records.token import Token
+
+app = listing.group("Tokens for MCP and the live page, and for limited mounts.")
 
 SHOWN_DIGITS = 12
+SPARE = ("HASH", "LAST USED")
 _LASTS = re.compile(r"([0-9]{1,6})([mhdwy])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 DAYS_A_YEAR = 365
@@ -46,9 +49,14 @@ def create(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a token and show it once."""
+    """Make a token and show it once.
+
+    livememfs token create ci --permissions read,write --space project --expires 30d
+    """
     wanted = _listed(permissions)
-    secret, token = on_store(choice.quiet(), lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
+    secret, token = on_store(
+        choice.on_store(), lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires))
+    )
     if as_json:
         output.print_json({"token": secret, **token.to_json()})
         return
@@ -59,19 +67,24 @@ def create(
 @app.command("list")
 @command
 def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
-    """List all tokens, without their secrets."""
+    """List all tokens, without their secrets.
+
+    livememfs token list
+    """
 
     async def work(app: App) -> tuple[list[Token], datetime]:
         return list(await app.tokens.list()), app.clock.now()
 
-    tokens, now = on_store(choice.quiet(), work)
+    tokens, now = on_store(choice.on_store(), work)
     values = [{**token.to_json(), "state": token.state(now)} for token in tokens]
     columns = ["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"]
     none = "there is no token yet; `livememfs token create NAME` makes one"
-    output.listing(values, columns, [_row(token, now) for token in tokens], none, as_json=as_json)
+    output.listing(values, columns, [_row(token, now) for token in tokens], none, as_json=as_json, spare=SPARE)
 
 
 def _row(token: Token, now: datetime) -> list[str]:
+    from livememfs.records.token import HASH
+
     return [
         token.name,
         token.state(now),
@@ -92,15 +105,21 @@ def _rights(token: Token) -> str:
 @app.command()
 @command
 def revoke(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
-    """Revoke a token; it stays in the list."""
-    _tell("revoked", on_store(choice.quiet(), lambda app: app.tokens.revoke(token)), as_json)
+    """Revoke a token; it stays in the list.
+
+    livememfs token revoke ci
+    """
+    _tell("revoked", on_store(choice.on_store(), lambda app: app.tokens.revoke(token)), as_json)
 
 
 @app.command()
 @command
 def delete(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
-    """Remove a token from the list."""
-    _tell("deleted", on_store(choice.quiet(), lambda app: app.tokens.delete(token)), as_json)
+    """Remove a token from the list.
+
+    livememfs token delete ci
+    """
+    _tell("deleted", on_store(choice.on_store(), lambda app: app.tokens.delete(token)), as_json)
 
 
 @app.command()
@@ -115,14 +134,17 @@ def update(
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="Allow all spaces.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Change what a token may do."""
+    """Change what a token may do.
+
+    livememfs token update ci --permissions read
+    """
     if space and all_spaces:
         raise UsageError("--space and --all-spaces exclude each other")
     wanted = _listed(permissions) if permissions is not None else None
     spaces = [] if all_spaces else space
     if wanted is None and spaces is None:
         raise UsageError(f"say what changes: --permissions {','.join(PERMISSIONS)}, --space, or --all-spaces")
-    changed = on_store(choice.quiet(), lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
+    changed = on_store(choice.on_store(), lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
     _tell("changed", changed, as_json)
 
 
@@ -133,8 +155,11 @@ def purge(
     revoked: Annotated[bool, typer.Option("--revoked", help="Remove revoked tokens too.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove expired tokens from the list."""
-    gone = on_store(choice.quiet(), lambda app: app.tokens.purge(revoked=revoked))
+    """Remove expired tokens from the list.
+
+    livememfs token purge --revoked
+    """
+    gone = on_store(choice.on_store(), lambda app: app.tokens.purge(revoked=revoked))
     output.answer(
         [token.to_json() for token in gone],
         f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}",

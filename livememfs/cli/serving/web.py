@@ -5,17 +5,16 @@ Owns what is printed at its start: the address, and how to make a token. Main th
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import trio
 import typer
 
-from livememfs import log
-from livememfs.app import App, open_app
 from livememfs.cli import output
 from livememfs.cli.common import AllowHost, Choice, command, run
-from livememfs.cli.mounting.ending import asked_to_end
-from livememfs.config import Settings
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.config import Settings
 
 DEFAULT = "127.0.0.1:8765"
 SHORTEST_KEY = 32
@@ -31,18 +30,27 @@ def web(
     """Serve the live page, MCP (/mcp) and figures (/metrics) over HTTP.
 
     Every client needs a token: `livememfs token create NAME`.
+
+        livememfs web
+        livememfs web 127.0.0.1:9000
     """
-    listen(choice.load(), address, allow_host or [], "core", pages=True)
+    listen(choice.at_store(), address, allow_host or [], "core", pages=True)
 
 
 def listen(settings: Settings, address: str, names: list[str], tools: str, *, pages: bool) -> None:
     """Serve until a signal ends it."""
+    from livememfs import log  # loads slowly, as all below
+
     log.configure(settings.log_level, json=settings.log_json)
     run(_listen, settings, address, names, tools, pages)
 
 
 async def _listen(settings: Settings, address: str, names: list[str], tools: str, pages: bool) -> None:
+    import trio
+
+    from livememfs.app import open_app
     from livememfs.app.serving import http_server  # slow to import, as in `mcp`
+    from livememfs.cli.mounting.ending import asked_to_end
     from livememfs.serve.http import ListenAddress
 
     async with open_app(settings, serving=True) as app, trio.open_nursery() as nursery:

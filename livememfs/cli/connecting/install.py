@@ -12,23 +12,22 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs.agents import projects
-from livememfs.agents.install import plan, record, tools
-from livememfs.agents.install.command import MACHINE
-from livememfs.agents.install.plan import Plan
-from livememfs.agents.install.tools import AgentName
+from livememfs.agents.install.table import AgentName
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import NotFound, UsageError
 from livememfs.fuse.mounted import ask
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
+
+if TYPE_CHECKING:
+    from livememfs.agents.install.plan import Plan
 
 CONTEXT = "context.md"
 
@@ -71,14 +70,17 @@ def install(
 ) -> None:
     """Connect TOOL to a space: hooks, context file and MCP server.
 
-    In one project, or with --user in all. Shows what changes and asks first. `uninstall` restores each file to the
-    byte.
+    In one project, or with --user in all. It asks first; `uninstall` restores each file to the byte.
+
+        livememfs install claude-code
+        livememfs install codex --space project --mcp
     """
+
+    from livememfs.agents.install import plan, tools
+    from livememfs.agents.install.command import MACHINE
+
     choice.quiet()
-    if shared and (user or tool is not AgentName.CLAUDE_CODE):
-        raise UsageError("--shared is only for claude-code in one project")
-    if user and space:
-        raise UsageError(f"with --user each project has its own space; `{projects.FILE}` in a project names another")
+    _check_options(tool, space, shared=shared, user=user)
     where = resolve(mount) if mount is not None else the_mount()
     there = project_of(project, user=user)
     _check_once(tool, user=user)
@@ -107,10 +109,15 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove what `install` wrote in a project, or with --user in the user's settings.
+    """Remove what `install` wrote in a project, or with --user for all.
 
     Exits 1 when a part stays because somebody changed it since.
+
+        livememfs uninstall claude-code
     """
+
+    from livememfs.agents.install import plan
+
     choice.quiet()
     there = project_of(project, user=user)
     changes = plan.removal(tool, there, home=user)
@@ -124,8 +131,21 @@ def uninstall(
 # --- the choice of mount, project and space ----------------------------------------------------------------------
 
 
+def _check_options(tool: AgentName, space: str, *, shared: bool, user: bool) -> None:
+    """Refuse options that exclude each other. UsageError."""
+    from livememfs.agents import projects
+
+    if shared and (user or tool is not AgentName.CLAUDE_CODE):
+        raise UsageError("--shared is only for claude-code in one project")
+    if user and space:
+        raise UsageError(f"with --user each project has its own space; `{projects.FILE}` in a project names another")
+
+
 def _check_once(tool: AgentName, *, user: bool) -> None:
     """Refuse hooks for all projects and for one: the agent runs both and would be told everything twice. UsageError."""
+    from livememfs.agents import projects
+    from livememfs.agents.install import record, tools
+
     agent, home = tools.AGENTS[tool], Path.home().resolve()
     if agent.plugin is None and (agent.hooks is None or not agent.hooks.tells):
         return
@@ -153,6 +173,8 @@ def program() -> list[str]:
 
 def _space_of(project: Path) -> str:
     """The space that is named after a project. UsageError without a git repository and without a project file."""
+    from livememfs.agents import projects
+
     named = projects.find(project, home=Path.home().resolve(), host=socket.gethostname(), mounts=mounts.kernel_mounts())
     if named is None:
         raise UsageError(f"{project} is not in a git repository and has no {projects.FILE}: name a space with --space")
@@ -182,6 +204,7 @@ def project_of(given: Path, *, user: bool) -> Path:
 
 def the_mount() -> Path:
     """The only mount of this machine. UsageError when there is none, or more than one."""
+
     dead = {record.mountpoint for record in mounts.records() if not record.is_alive}
     live = [path for path in mounts.kernel_mounts() if path not in dead]
     if not live:

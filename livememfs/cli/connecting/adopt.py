@@ -9,24 +9,24 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from livememfs import config
-from livememfs.agents.adopting import plan
-from livememfs.agents.adopting.place import check_tool
-from livememfs.agents.adopting.plan import Adopting
-from livememfs.agents.install.tools import AgentName
+from livememfs.agents.install.table import AgentName
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command
-from livememfs.cli.install import DryRun, ProjectDirectory, Yes, project_of, the_mount
+from livememfs.cli.connecting.install import DryRun, ProjectDirectory, Yes, project_of, the_mount
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
+from livememfs.cli.mounting.mounts import resolve
+from livememfs.environment import environment
 from livememfs.errors import NotFound, UsageError
 from livememfs.fuse.mounted import ask
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
+
+if TYPE_CHECKING:
+    from livememfs.agents.adopting.plan import Adopting
 
 HINT = "Claude Code reads the setting when a session begins, in a project that you have told it to trust"
 
@@ -48,10 +48,17 @@ def adopt(
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make TOOL's own memory a folder of SPACE, for all machines: `livememfs adopt claude-code project`.
+    """Make TOOL's own memory a folder of SPACE, for all machines.
 
     Its files are copied there and stay as they are, to the byte. `--undo` copies them back.
+
+        livememfs adopt claude-code project
+        livememfs adopt claude-code --undo
     """
+
+    from livememfs.agents.adopting import plan
+    from livememfs.agents.adopting.place import check_tool
+
     host = keys.agent_slug(choice.quiet().host_name)
     check_tool(tool)
     if undo == bool(space):
@@ -66,7 +73,7 @@ def adopt(
         where = resolve(mount) if mount is not None else the_mount()
         _expect_mounted(where, check_space_name(space))
         home = Path.home().resolve()
-        own = Path(config.environment().get("CLAUDE_CONFIG_DIR") or home / ".claude")
+        own = Path(environment().get("CLAUDE_CONFIG_DIR") or home / ".claude")
         adopting = plan.adoption(tool, there, where / space, home=home, configuration=own, host=host)
     _settle(adopting, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import open_app
-from livememfs.cli import web
 from livememfs.cli.common import AllowHost, Choice, command, naming_the_space, option, quiet_log, run
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mount import resolve
-from livememfs.config import Settings
+from livememfs.cli.mounting.mounts import resolve
+from livememfs.cli.serving import web
 from livememfs.errors import MountError, UsageError
 from livememfs.fuse.mounted import ask
-from livememfs.serve import sock
-from livememfs.spaces import making as spaces
+
+if TYPE_CHECKING:
+    from livememfs.config import Settings
 
 
 @command
@@ -47,10 +46,14 @@ def mcp(
     """Serve MCP on standard input and output, or over HTTP.
 
     `--space /path/to/mount/SPACE` and `--mount` use the daemon of that mount.
+
+        livememfs mcp --space project
+        livememfs mcp --mount ~/memory
+        livememfs mcp --http 127.0.0.1:8765
     """
     settings = choice.load(token=token)
     if http is not None:
-        web.listen(settings, http, allow_host or [], tools, pages=False)
+        web.listen(choice.at_store(token=token), http, allow_host or [], tools, pages=False)
         return
     quiet_log(settings)
     if mount is not None:
@@ -61,11 +64,13 @@ def mcp(
         place = Path(space)  # only the mount is resolved: a look at the space would wait for a daemon that hangs
         _through_mount(resolve(place.parent), {"space": place.name}, tools, agent, settings.token)
     else:
-        run(_stdio, settings, space, tools, agent)
+        run(_stdio, choice.at_store(token=token), space, tools, agent)
 
 
 async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None:
+    from livememfs.app import open_app
     from livememfs.app.serving import over_stdio  # slow to import, and other commands do not need it
+    from livememfs.spaces import making as spaces
 
     async with open_app(settings, serving=True) as app:
         if space:
@@ -84,6 +89,8 @@ def _here() -> str:
 
 def _through_mount(mount: Path, which: Mapping[str, str], tools: str, agent: str, token: str) -> None:
     """Relay to the daemon of a mount, which allows only what the token allows. MountError."""
+    from livememfs.serve import sock
+
     record = mounts.find(mount)
     if record is None or not record.is_alive:
         raise MountError(f"nothing is mounted on {mount}; mount it, or name the space without a path")

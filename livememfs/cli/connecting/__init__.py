@@ -1,0 +1,1 @@
+"""The commands that put memory before agents: install, uninstall, adopt."""

@@ -1,0 +1,132 @@
+"""`livememfs proposals ...`: what waits in a space for a person, and the decision about it.
+
+Owns what is printed. Main thread only.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from livememfs.app import App
+from livememfs.cli import listing, output
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
+from livememfs.cli.space import SpaceName
+from livememfs.environment import user_name
+from livememfs.memories import proposals
+from livememfs.memories.proposalpage import page_of
+from livememfs.records.proposal import Proposal
+from livememfs.spaces.describe import require_space
+from livememfs.text.fields import split
+from livememfs.text.times import iso
+from livememfs.tree.writer import agent_of
+
+app = listing.group("Accept or refuse what is proposed to a space.")
+COLUMNS = ["NAME", "FOR", "TRUST", "BY", "TEXT"]
+DECIDED_COLUMNS = ["NAME", "FOR", "DECISION", "BY", "TEXT"]
+SHOWN_CHARACTERS = 80
+
+Name = Annotated[str, argument(metavar="NAME", help="The name that `list` shows.")]
+
+
+@app.command("list")
+@command
+def list_proposals(
+    choice: Choice,
+    space: SpaceName,
+    decided: Annotated[bool, typer.Option("--decided", help="List decisions instead, the last one first.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List what waits, by name.
+
+    livememfs proposals list project
+    """
+
+    async def work(app: App) -> list[Proposal]:
+        await require_space(app.replica, space)
+        if decided:
+            return await proposals.decisions(app.replica, space)
+        return [proposal for _, proposal in await proposals.waiting(app.replica, space)]
+
+    found = on_store(choice.on_store(), work, space)
+    none = f"nothing {'was decided' if decided else 'waits'} in {space}"
+    columns = DECIDED_COLUMNS if decided else COLUMNS
+    output.listing(list(map(_as_json, found)), columns, list(map(_row, found)), none, as_json=as_json)
+
+
+@app.command()
+@command
+def show(choice: Choice, space: SpaceName, name: Name) -> None:
+    """Print a proposal with its diff.
+
+    livememfs proposals show project NAME
+    """
+
+    async def work(app: App) -> bytes:
+        await require_space(app.replica, space)
+        _, proposal = await proposals.the_one(app.replica, space, name)
+        return await page_of(app.replica, space, proposal)
+
+    output.say(on_store(choice.on_store(), work, space).decode("utf-8", "replace").rstrip("\n"))
+
+
+@app.command()
+@command
+def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
+    """Store what is proposed; only a person does.
+
+    livememfs proposals accept project NAME
+    """
+
+    async def work(app: App) -> str:
+        await require_space(app.replica, space)
+        return await proposals.accept(app.replica, app.clock, space, name, by=_who())
+
+    key = on_store(choice.on_store(), work, space)
+    output.answer({"space": space, "key": key}, key, as_json=as_json)
+
+
+@app.command()
+@command
+def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = False) -> None:
+    """Refuse what is proposed; only a person does.
+
+    livememfs proposals refuse project NAME
+    """
+
+    async def work(app: App) -> None:
+        await require_space(app.replica, space)
+        await proposals.refuse(app.replica, app.clock, space, name, by=_who())
+
+    on_store(choice.on_store(), work, space)
+    said = f"refused; `livememfs proposals list {space} --decided` shows it"
+    output.answer({"space": space, "refused": name.removesuffix(".md")}, said, as_json=as_json)
+
+
+def _who() -> str:
+    """The agent behind this process, else the user."""
+    return agent_of(os.getpid(), user_name())
+
+
+def _row(proposal: Proposal) -> list[str]:
+    line = " ".join(split(proposal.content)[1].split())
+    shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
+    state = [proposal.decision, proposal.decided_by] if proposal.decision else [proposal.trust.word, proposal.by]
+    return [proposal.name, proposal.folder, *state, shown]
+
+
+def _as_json(proposal: Proposal) -> dict[str, object]:
+    return {
+        "name": proposal.name,
+        "target": proposal.target,
+        "content": proposal.content,
+        "trust": proposal.trust.word,
+        "by": proposal.by,
+        "why": proposal.why,
+        "at": iso(proposal.at),
+        "decision": proposal.decision or None,
+        "decided_by": proposal.decided_by or None,
+        "decided_at": iso(proposal.decided_at) if proposal.decided_at is not None else None,
+    }

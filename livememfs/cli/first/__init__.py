@@ -1,0 +1,1 @@
+"""The first day: `livememfs init`, its questions, and the configuration file that it writes."""

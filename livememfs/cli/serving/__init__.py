@@ -1,0 +1,1 @@
+"""The commands that serve clients, and those that say who they are: mcp, web, token."""
