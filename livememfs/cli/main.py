@@ -43,6 +43,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "mount": Listed("mounting.mount", "Mount the memory on MOUNTPOINT."),
         "umount": Listed("mounting.umount", "Unmount, and wait until everything is saved."),
         "status": Listed("mounting.status", "Show the mounts and their states."),
+        "top": Listed("mounting.top", "Show what the mounts are doing, again and again."),
         "doctor": Listed("doctor", "Check machine, store, models, agents and settings, and name the next thing to do."),
         "demo": Listed("demo", "Show notes, consolidation, observing and the bucket, in a temporary directory."),
         "selftest": Listed("selftest", "Try a mount: notes, search, a dry run, files, the upload to the bucket."),

@@ -14,7 +14,6 @@ import typer
 
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, naming_the_space, on_store, option
-from livememfs.recall.search.page import DEFAULT_BUDGET
 from livememfs.records import keys
 from livememfs.text.times import iso
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from livememfs.memories.uses import Shown
     from livememfs.recall.service import SearchAnswer
 
+DEFAULT_BUDGET = 2_000
+"""That of `recall/search/page.py`, repeated here because that loads slowly."""
 INDEXED_WITHIN = 600.0
 """Seconds the first question waits for the index of a bucket. The answer says what is not indexed by then."""
 

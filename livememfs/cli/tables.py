@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from livememfs.shown import in_a_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 GAP = 2
 SHORT = 20
@@ -43,20 +49,26 @@ def show(
 ) -> list[str]:
     """Print a table at the terminal. Returns the columns that it had no room for."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     console = Console(file=sys.stdout, highlight=False)
     shown = fitting(columns, rows, spare, console.width)
+    console.print(made(columns, rows, styles, shown))
+    return [name for name in columns if name not in shown]
+
+
+def made(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], shown: Sequence[str]) -> Table:
+    """The table of these columns, for a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     places = [place for place, name in enumerate(columns) if name in shown]
     for place, taken in enumerate(_widths([columns, *rows])):
         if place in places:
             grid.add_column(columns[place], overflow="fold", no_wrap=taken <= SHORT)
     for number, row in enumerate(rows):
-        grid.add_row(*(Text(row[place]) for place in places), style=styles[number] if styles else None)
-    console.print(grid)
-    return [name for name in columns if name not in shown]
+        grid.add_row(*(Text(in_a_line(row[place])) for place in places), style=styles[number] if styles else None)
+    return grid
 
 
 def _widths(lines: Sequence[Sequence[str]]) -> list[int]:

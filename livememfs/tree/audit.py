@@ -11,7 +11,7 @@ from functools import partial
 
 from livememfs.concurrency import in_thread
 from livememfs.errors import LiveMemError, NotFound
-from livememfs.memories.audit import Audit, Row, audit
+from livememfs.memories.audit import Audit, Row, Stale, audit
 from livememfs.memories.uses import moment
 from livememfs.shown import in_a_line
 from livememfs.text.own import basic, fenced
@@ -23,10 +23,10 @@ _EMPTY = "Nobody has used a space of this mount yet: search one, or write to its
 
 
 class AuditPage:
-    """The page of one mount."""
+    """The page of one mount. `stale`: which memories of a space the code says otherwise of."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, stale: Stale | None = None) -> None:
+        self._context, self._stale = context, stale
         self.last = b""
         """As it was made last; empty before."""
 
@@ -38,7 +38,8 @@ class AuditPage:
         notes = [f"{len(spaces) - MOST_SPACES} more spaces are in use"] if len(spaces) > MOST_SPACES else []
         for space in spaces[:MOST_SPACES]:
             try:
-                audits.append(await audit(context.replica, context.clock, context.recall, context.uses, space))
+                found = context.replica, context.clock, context.recall, context.uses, space
+                audits.append(await audit(*found, stale=self._stale))
             except NotFound:
                 continue  # it was removed
             except LiveMemError as error:

@@ -40,6 +40,7 @@ from livememfs.tree.space.control import JournalWait
 from livememfs.tree.space.root import Space
 from livememfs.tree.space.search import NAME as SEARCH
 from livememfs.tree.space.search import SearchDirectory
+from livememfs.tree.space.stale import StaleMemories
 from livememfs.tree.veil import veiled
 
 log = structlog.get_logger("livememfs.tree")
@@ -377,7 +378,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
     state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
-    audits = AuditPage(context)
+    audits = AuditPage(context, StaleMemories(context).rows)
     state.nodes[AUDIT] = ComputedFile(state, AUDIT, context, audits.content, lambda: audits.last)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}

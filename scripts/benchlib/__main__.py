@@ -76,17 +76,17 @@ def parser() -> argparse.ArgumentParser:
     stalled.add_argument("--notes", type=int, default=10_000, help="notes in the space that is asked")
     stalled.add_argument("--seconds", type=float, default=5.0, help="for how long each request is repeated")
     stalled.add_argument("--only", action="append", default=[], metavar="NAME", help="part of a request's name")
+    commands.add_parser(
+        "cli",
+        help="what starting a command costs",
+        description="Measure the processor time of help, status and completion.",
+    ).add_argument("--rounds", type=int, default=5, help="how often each command runs")
     paged = commands.add_parser(
         "web", help="pages of a very large space", description="Measure the live page, from the first byte to the last."
     )
     paged.add_argument("--notes", type=int, default=100_000, help="notes in the space")
     paged.add_argument("--observations", type=int, default=10_000, help="observations in the space")
     paged.add_argument("--rounds", type=int, default=20, help="how often each page is asked for")
-    commands.add_parser(
-        "cli",
-        help="what starting a command costs",
-        description="Measure the processor time of help, status and completion.",
-    ).add_argument("--rounds", type=int, default=5, help="how often each command runs")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")

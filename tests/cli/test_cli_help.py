@@ -14,9 +14,10 @@ import pytest
 import typer.main
 from commandline import Cli
 
-from livememfs.cli import gc, main, moving
+from livememfs.cli import gc, main, moving, search
 from livememfs.importing.export import FORMS
 from livememfs.importing.sources import SOURCES
+from livememfs.recall.search import page
 from livememfs.runs.upkeep.gc import OLDER_THAN
 
 
@@ -99,4 +100,5 @@ def test_help_loads_no_settings_no_event_loop_and_no_tables(words: str) -> None:
 def test_what_help_repeats_is_what_the_slow_modules_say() -> None:
     assert tuple(SOURCES) == moving.SOURCES
     assert moving.FORMS == FORMS
+    assert search.DEFAULT_BUDGET == page.DEFAULT_BUDGET
     assert timedelta(days=gc.OLDER_THAN_DAYS) == OLDER_THAN

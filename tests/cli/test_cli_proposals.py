@@ -58,7 +58,7 @@ def test_what_is_refused_is_not(cli: Cli, project: str, waiting: str) -> None:
 def test_an_agent_decides_nothing(
     cli: Cli, project: str, waiting: str, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.cli.deciding.proposals.agent_of", lambda pid, default: "claude")
+    monkeypatch.setattr("livememfs.tree.writer.agent_of", lambda pid, default: "claude")
 
     cli("proposals", act, project, waiting).fails("only a person decides")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from livememfs.observing.evidence import MOST_KNOWN, MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
+from livememfs.observing.evidence import MOST_FILES, MOST_KNOWN, MOST_SESSIONS, MOST_TOLD, MOST_WAITING, TURNS, Evidence
 from livememfs.recall.turn.inject import Candidate, Telling, cost_of
 from livememfs.records.event import Event
 
@@ -180,6 +180,29 @@ async def test_words_that_come_back_after_many_turns_are_chance(here: Session, p
 
     assert await here.does("said", "port 5433, because of the VPN") == used
     assert await here.does("said", "see #1a2b3c4d") == [WORKER.id]
+
+
+@pytest.mark.parametrize(("files", "used"), [(MOST_FILES, ["alpha/live/n"]), (MOST_FILES + 1, [])])
+async def test_a_record_that_is_about_many_files_is_about_none(here: Session, files: int, used: list[str]) -> None:
+    await here.told(Candidate("alpha/live/n", "live", "look", files=tuple(f"src/f{n}.py" for n in range(files))))
+
+    assert await here.does("tool", tool="Read", input={"file_path": "/p/src/f0.py"}) == used
+
+
+async def test_the_name_of_a_file_that_is_read_is_nothing_that_was_written(here: Session) -> None:
+    await here.told(PORT)
+    given = {"file_path": "/p/database/port-5433/vpn.conf"}
+
+    assert await here.does("tool", tool="Read", input=given) == []
+    assert await here.does("tool", tool="Grep", input=given) == [PORT.id]
+
+
+async def test_a_record_that_is_told_again_has_its_words_for_itself(here: Session) -> None:
+    """Counted twice, they would be words of several records."""
+    for _ in range(5):
+        await here.told(PORT)
+
+    assert await here.does("said", "port 5433, because of the VPN") == [PORT.id]
 
 
 async def test_another_session_and_another_space_use_nothing(here: Session) -> None:

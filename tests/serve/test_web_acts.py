@@ -389,14 +389,19 @@ ACTS = {
 
 
 async def test_who_only_reads_or_does_not_see_a_space_changes_nothing(app: App, site: Site) -> None:
-    before = [info.etag for info in await app.replica.names.walk(f"{ALPHA}/")]
+    async def kept() -> list[str]:
+        """Without the beacon, which tells of what was made before the test."""
+        walked = await app.replica.names.walk(f"{ALPHA}/")
+        return [info.etag for info in walked if f"/{keys.CHANGES}/" not in info.key]
+
+    before = await kept()
     for page, data in ACTS.items():
         await Browser(site, READER).post(page, 403, **data)
         await Browser(site, None).post(page, 401, **data)
         elsewhere = Access("other", frozenset({"read", "write", "admin"}), (BETA,))
         await Browser(site, elsewhere).post(page, 404, **data)
 
-    assert [info.etag for info in await app.replica.names.walk(f"{ALPHA}/")] == before
+    assert await kept() == before
 
 
 async def test_an_act_is_taken_back_only_by_who_may_write_in_its_space(app: App, site: Site) -> None:

@@ -12,7 +12,6 @@ from pygments.token import STANDARD_TYPES
 from web_site import MOMENT, Page
 
 from livememfs.memories.storing import Old
-from livememfs.records import keys
 from livememfs.records.access import EVERYTHING
 from livememfs.records.ledger import Entry, NoteEntry, Unsourced
 from livememfs.records.memory import Memory
@@ -139,7 +138,8 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
     given = dict.fromkeys(("text", "type", "category", "importance", "subjects", "until", "links"), text)
     links = [Link(text, place("s/x"), text), Link(text, "", text, incoming=True)]
     values: dict[str, Any] = {
-        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "told": 2, "last_use": MOMENT,
+        "memory": made, "card": card, "html": rendered(text), "links": links, "uses": 1, "last_use": MOMENT,
+        "told": 2, "offered": {"user": text}, "vouched": name,
         "former": [FormerVersion(MOMENT, made, rendered(text))], "weight": 0.5, "id": name, "after": text,
         "given": given, "types": (text,), "categories": (text,), "collection": "memories", "problem": text,
         "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
@@ -147,7 +147,6 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
         "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
         "text": text, "settings": [(text, text, text)],
         "note": Note(MOMENT, text, text, (text,), "", text),
-        "trust": Trust.WEB, "offered": {"user": text}, "address_of": place("s/memories/x.md"),
     }  # fmt: skip
     for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
         assert shown(template, **values).dangers() == [], template
@@ -161,8 +160,7 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
 def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
     lines, cut = diff_lines(text)
     values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
-    values |= {"last": None, "etag": text}
-    values |= {"trust": Trust.WEB, "offered": {"user": text}, "address_of": place(keys.bank_key(name, name))}
+    values |= {"last": None, "etag": text, "trust": Trust.WEB, "offered": {"user": text}, "vouched": name}
     for view in ("page", "source", "changes", "edit"):
         parsed = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
         assert parsed.dangers() == []

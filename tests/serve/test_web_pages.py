@@ -527,27 +527,31 @@ async def test_nothing_but_a_decision_on_what_waits_is_taken(app: App, browser: 
         await browser.post("/s/alpha/proposals", 404, action="accept", name=name)
 
 
+TRUST = "/s/alpha/trust"
 MEMORY_PAGE, BANK_PAGE = f"/s/alpha/memory/memories/{MEMORY}", "/s/alpha/bank/decisions.md"
 
 
-@pytest.mark.parametrize("address", [MEMORY_PAGE, BANK_PAGE])
+@pytest.mark.parametrize(
+    ("address", "key", "said"),
+    [(MEMORY_PAGE, f"memories/{MEMORY}", "trust {}"), (BANK_PAGE, "bank/decisions.md", "Told as {}.")],
+)
 async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_elsewhere(
-    browser: Browser, address: str
+    browser: Browser, address: str, key: str, said: str
 ) -> None:
     writer = Browser(browser.site, WRITER)
     assert "Vouch for it" not in Page(await writer.get(address)).text
-    await writer.post(address, trust="web")
-    assert "Told as web." in Page(await browser.get(address)).text
-    await writer.post(address, 403, trust="user")
-    await Browser(browser.site, READER).post(address, 403, trust="web")
-    await browser.post(address, 400, trust="agent")
-    assert "Told as web." in Page(await browser.get(address)).text
+    await writer.post(TRUST, key=key, trust="web")
+    assert said.format("web") in Page(await browser.get(address)).text
+    await writer.post(TRUST, 403, key=key, trust="user")
+    await Browser(browser.site, READER).post(TRUST, 403, key=key, trust="web")
+    await browser.post(TRUST, 400, key=key, trust="agent")
+    assert said.format("web") in Page(await browser.get(address)).text
 
-    await browser.post(address, trust="user")
+    await browser.post(TRUST, key=key, trust="user")
 
-    assert "Told as user." in Page(await browser.get(address)).text
+    assert said.format("user") in Page(await browser.get(address)).text
 
 
 async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Browser) -> None:
-    for address in ("/s/alpha/memory/memories/nothing.md", "/s/alpha/memory/live/x.md", "/s/alpha/bank/nothing.md"):
-        await browser.post(address, 404, trust="web")
+    for key in ("memories/nothing.md", "live/x.md", "bank/nothing.md", "", "../beta/bank/decisions.md"):
+        await browser.post(TRUST, 404, key=key, trust="web")

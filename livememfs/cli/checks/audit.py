@@ -6,16 +6,16 @@ thread only.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from livememfs.app import App
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.cli.space import SpaceName
-from livememfs.memories.audit import Audit, Row
-from livememfs.memories.audit import audit as audit_of
-from livememfs.memories.uses import shown
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.memories.audit import Audit, Row
 
 COLUMNS = ["TOLD", "USED", "TOKENS", "PATH"]
 
@@ -26,6 +26,8 @@ def audit(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
 
     livememfs audit project
     """
+
+    from livememfs.memories.audit import audit as audit_of
 
     async def work(app: App) -> Audit:
         await app.recall.prepare([space], INDEXED_WITHIN)
@@ -70,6 +72,8 @@ def _figures(found: Audit) -> dict[str, Any]:
 
 
 def _as_json(row: Row) -> dict[str, Any]:
+    from livememfs.memories.uses import shown
+
     return {
         "path": row.path,
         "beside": row.beside or None,

@@ -6,22 +6,19 @@ Owns what is printed. Main thread only.
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.app import App
 from livememfs.cli import listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
 from livememfs.environment import user_name
-from livememfs.memories import proposals
-from livememfs.memories.proposalpage import page_of
-from livememfs.records.proposal import Proposal
-from livememfs.spaces.describe import require_space
-from livememfs.text.fields import split
 from livememfs.text.times import iso
-from livememfs.tree.writer import agent_of
+
+if TYPE_CHECKING:
+    from livememfs.app import App
+    from livememfs.records.proposal import Proposal
 
 app = listing.group("Accept or refuse what is proposed to a space.")
 COLUMNS = ["NAME", "FOR", "TRUST", "BY", "TEXT"]
@@ -44,6 +41,9 @@ def list_proposals(
     livememfs proposals list project
     """
 
+    from livememfs.memories import proposals
+    from livememfs.spaces.describe import require_space
+
     async def work(app: App) -> list[Proposal]:
         await require_space(app.replica, space)
         if decided:
@@ -64,6 +64,10 @@ def show(choice: Choice, space: SpaceName, name: Name) -> None:
     livememfs proposals show project NAME
     """
 
+    from livememfs.memories import proposals
+    from livememfs.memories.proposalpage import page_of
+    from livememfs.spaces.describe import require_space
+
     async def work(app: App) -> bytes:
         await require_space(app.replica, space)
         _, proposal = await proposals.the_one(app.replica, space, name)
@@ -79,6 +83,9 @@ def accept(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
 
     livememfs proposals accept project NAME
     """
+
+    from livememfs.memories import proposals
+    from livememfs.spaces.describe import require_space
 
     async def work(app: App) -> str:
         await require_space(app.replica, space)
@@ -96,6 +103,9 @@ def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
     livememfs proposals refuse project NAME
     """
 
+    from livememfs.memories import proposals
+    from livememfs.spaces.describe import require_space
+
     async def work(app: App) -> None:
         await require_space(app.replica, space)
         await proposals.refuse(app.replica, app.clock, space, name, by=_who())
@@ -107,10 +117,14 @@ def refuse(choice: Choice, space: SpaceName, name: Name, as_json: JsonFlag = Fal
 
 def _who() -> str:
     """The agent behind this process, else the user."""
+    from livememfs.tree.writer import agent_of
+
     return agent_of(os.getpid(), user_name())
 
 
 def _row(proposal: Proposal) -> list[str]:
+    from livememfs.text.fields import split
+
     line = " ".join(split(proposal.content)[1].split())
     shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
     state = [proposal.decision, proposal.decided_by] if proposal.decision else [proposal.trust.word, proposal.by]

@@ -29,6 +29,7 @@ from livememfs.serve.web import (
     signin,
     static,
     stream,
+    vouching,
 )
 from livememfs.serve.web.headers import SecureHeaders
 from livememfs.serve.web.site import Site, not_found
@@ -77,6 +78,7 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/s/{space}/consolidation/{number}/note/{name}", runs.note, GET),
     ("/s/{space}/proposals", proposals.show, GET),
     ("/s/{space}/proposals", proposals.decide, POST),
+    ("/s/{space}/trust", vouching.vouch, POST),
     ("/s/{space}/about", about.about, GET),
     ("/s/{space}/about", about.seal, POST),
     ("/{rest:any}", not_found, GET),

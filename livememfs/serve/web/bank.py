@@ -17,14 +17,13 @@ from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import Replacement
 from livememfs.runs.upkeep.oddnames import find_odd
-from livememfs.serve.web import vouching
 from livememfs.serve.web.acts import Warnings, text_fields
 from livememfs.serve.web.address import name_in
 from livememfs.serve.web.cards import history_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
-from livememfs.serve.web.render import part, path, place
+from livememfs.serve.web.render import part, path
 from livememfs.serve.web.runs import edited
 from livememfs.serve.web.vouching import offered
 from livememfs.serve.web.who import access_of
@@ -91,19 +90,16 @@ async def file(site: Site, request: Request) -> Response:
         values["html"] = await _why(space, await history.why(name))
     else:
         values |= await _changes(history, name, text, request)
-    values |= {"space": space, "path": name, "view": view, "views": VIEWS, "after": after, "etag": etag, "trust": trust}
-    values |= {"offered": offered(trust, access_of(request)), "address_of": place(keys.bank_key(space, name))}
+    values |= {"space": space, "path": name, "view": view, "views": VIEWS, "after": after, "etag": etag}
+    values |= {"trust": trust, "offered": offered(trust, access_of(request)), "vouched": f"{keys.BANK}/{name}"}
     return await site.page(request, "bankfile.html", last=await _last_run(history, name), **values)
 
 
 async def change(site: Site, request: Request) -> Response:
-    """`action` is `save` or `delete`; or `trust` names a class. Each is a run of its own."""
-    space, name = (await site.space(request, "write")).space, name_in(request, NAME_AFTER)
+    """`action` is `save` or `delete`; either is a run of its own."""
+    space, name = (await site.space(request, "admin")).space, name_in(request, NAME_AFTER)
     given, warnings = await text_fields(request), Warnings()
     _, etag, _ = await _text(site, space, name)
-    if "trust" in given:
-        return await vouching.bank(site, request, space, name, given)
-    await site.space(request, "admin")
     saw, key = given.get("saw") or etag, f"{keys.BANK}/{name}"
     where = f"/s/{part(space)}/bank/"
     if given.get("action") == "delete":

@@ -18,7 +18,6 @@ from livememfs.memories.rewriting import put_back, remove, rewrite
 from livememfs.memories.uses import moment
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, RELATIONS, TYPES, Memory, read_field
-from livememfs.serve.web import vouching
 from livememfs.serve.web.acts import Done, Warnings, author, text_fields
 from livememfs.serve.web.address import name_in
 from livememfs.serve.web.cards import Card, FeedItem, card_of
@@ -121,7 +120,7 @@ async def memory(site: Site, request: Request) -> Response:
         return await _form(site, request, card, _as_given(card.more["memory"]))
     collection = _folder(node, card)
     memory_id = storing.id_of(card.item.key.rpartition("/")[2])
-    worth = site.context.uses.of(node.space, f"{node.space}/{card.item.key}")
+    worth = site.context.uses.of(node.space, memory_id)
     last = moment(worth.used_at)
     now = site.context.clock.now()
     whole: Memory = card.more["memory"]
@@ -134,21 +133,18 @@ async def memory(site: Site, request: Request) -> Response:
         "last_use": last,
         "weight": whole.effective(now, uses=worth.uses, last_use=last),
         "id": memory_id,
-        "trust": card.more["trust"],
         "offered": offered(card.more["trust"], access_of(request)),
-        "address_of": card.href,
+        "vouched": card.item.key,
         "after": site.events.place(site.events.last),
     }
     return await site.page(request, "memory.html", space=node.space, card=card, memory=whole, **values)
 
 
 async def change(site: Site, request: Request) -> Response:
-    """`action` is `save` or `forget`; or `trust` names a class."""
+    """`action` is `save` or `forget`."""
     node = await site.space(request, "write")
     card, given = await _card(site, request, node), await text_fields(request)
     key = f"{node.space}/{card.item.key}"
-    if "trust" in given:
-        return await vouching.memory(site, request, key, given)
     if given.get("action") == "forget":
         info = (await site.context.replica.read(key)).info
         await storing.forget(site.context.replica, site.context.clock, info, by_caller=False)

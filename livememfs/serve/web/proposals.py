@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from starlette.responses import RedirectResponse
-
 from livememfs import errors
 from livememfs.memories import proposals
 from livememfs.memories.proposalpage import diff_of
-from livememfs.serve.web.acts import fields
+from livememfs.serve.web.acts import Done, author, fields
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.render import part
 from livememfs.serve.web.who import access_of
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from livememfs.serve.web.site import Site
 
 SHOWN, SHOWN_DECISIONS = 50, 20
+SAID = {"accept": "Accepted.", "refuse": "Refused."}
 ACTIONS = {"accept": proposals.accept, "refuse": proposals.refuse}
 
 
@@ -65,6 +64,6 @@ async def decide(site: Site, request: Request) -> Response:
     act = ACTIONS.get(given.get("action", ""))
     if act is None:
         raise errors.BadRequest(f"an action is one of {', '.join(ACTIONS)}", path="proposals")
-    by = access_of(request).name or site.context.owner
+    by = author(site, request)
     await act(site.context.replica, site.context.clock, space, given.get("name", ""), by=by)
-    return RedirectResponse(f"/s/{part(space)}/proposals", 303)
+    return site.acts.done(f"/s/{part(space)}/proposals", Done(space, SAID[given["action"]]))

@@ -14,13 +14,11 @@ from livememfs.memories.storing import vouch as vouch_memory
 from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import vouch as vouch_bank
-from livememfs.serve.web.acts import Done
+from livememfs.serve.web.acts import Done, author, fields
 from livememfs.serve.web.render import place
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -40,36 +38,31 @@ def offered(trust: Trust, access: Access) -> dict[str, str]:
     }
 
 
-async def memory(site: Site, request: Request, key: str, given: Mapping[str, str]) -> Response:
-    """The memory under a key gets the class `trust` of the form. NotFound, Forbidden, BadRequest."""
-    context = site.context
+async def vouch(site: Site, request: Request) -> Response:
+    """The memory or bank file `key` of the form (`memories/NAME`, `bank/PATH`) gets its class `trust`; a bank file by a
+    run of its own. NotFound, Forbidden, BadRequest.
+    """
+    space, given = (await site.space(request, "write")).space, await fields(request)
+    key, context, by = f"{space}/{given.get('key', '')}", site.context, author(site, request)
+    parsed = keys.parse(key)
+    if parsed.kind not in ("memory", "bank") or keys.has_ended(key, context.clock.now()):
+        raise errors.NotFound(path=key)
     try:
         info = await context.replica.names.stat(key)
-        trust = _allowed(request, await trust_of_object(context.replica, key), given)
-    except errors.ObjectMissing:
-        raise errors.NotFound(path=key) from None
-    await vouch_memory(context.replica, context.clock, info, trust, by=_by(site, request))
-    return _told(site, key, trust)
-
-
-async def bank(site: Site, request: Request, space: str, path: str, given: Mapping[str, str]) -> Response:
-    """A bank file gets the class `trust` of the form, as a run of its own. As `memory`."""
-    key, context = keys.bank_key(space, path), site.context
-    try:
-        was = trust_of((await context.replica.read(key)).info.meta, {})
+        is_memory = parsed.kind == "memory"
+        was = await trust_of_object(context.replica, key) if is_memory else trust_of(info.meta, {})
     except errors.ObjectMissing:
         raise errors.NotFound(path=key) from None
     trust = _allowed(request, was, given)
-    leases, by = context.consolidations.leases, _by(site, request)
-    await vouch_bank(context.replica, context.clock, leases, context.host, space, path, trust, by)
-    return _told(site, key, trust)
+    if is_memory:
+        await vouch_memory(context.replica, context.clock, info, trust, by=by)
+    else:
+        path, leases = parsed.name, context.consolidations.leases
+        await vouch_bank(context.replica, context.clock, leases, context.host, space, path, trust, by)
+    return site.acts.done(place(key), Done(space, f"Told as {trust.word} from now on."))
 
 
-def _told(site: Site, key: str, trust: Trust) -> Response:
-    return site.acts.done(place(key), Done(key.partition("/")[0], f"From now on it is told as {trust.word}."))
-
-
-def _allowed(request: Request, was: Trust, given: Mapping[str, str]) -> Trust:
+def _allowed(request: Request, was: Trust, given: dict[str, str]) -> Trust:
     """The class that the form names. BadRequest; Forbidden for a class that this caller does not give."""
     trust = Trust.named(given.get("trust"))
     if trust not in OFFERED:
@@ -77,7 +70,3 @@ def _allowed(request: Request, was: Trust, given: Mapping[str, str]) -> Trust:
     if trust > was:
         access_of(request).require(request.path_params["space"], "admin")
     return trust
-
-
-def _by(site: Site, request: Request) -> str:
-    return access_of(request).name or site.context.owner

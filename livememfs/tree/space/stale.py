@@ -15,14 +15,15 @@ from livememfs.code.anchor import Anchor, Claim
 from livememfs.code.checking import CodeStatus, CodeVerdict
 from livememfs.code.workplaces import ON_REQUEST
 from livememfs.errors import NotFound, NotText
+from livememfs.memories.audit import Row
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
+from livememfs.tree.space.shelf import Shelf
 
 if TYPE_CHECKING:
     from livememfs.tree.context import Context
-    from livememfs.tree.space.shelf import Shelf
 
 NAME = ".stale"
 WHY = "livememfs computes it; edit or remove the record, or its code"
@@ -136,18 +137,42 @@ class StaleRecords(ReadOnlyDirectory):
             return b""
         folders = self._context.code.folders(self._space)
         here = await self._context.code.place(folders)
-        lines = [_line(claim, *each) for each in verdict.of if each[1] is not CodeStatus.FRESH]
+        lines = [f"- {_said(claim, *each)}" for each in verdict.of if each[1] is not CodeStatus.FRESH]
         where = f"Looked for in {folders[0]} ({', '.join(filter(None, (here.branch, here.commit[:12])))})."
         parts = [_TOLD[verdict.status], "", *lines, "", where, "", f"- ../{name}", ""]
         return "\n".join(parts).encode("utf-8", "replace")
+
+
+class StaleMemories:
+    """What is stale in any space, for the audit."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._claims: dict[str, dict[str, OfMemories]] = {}
+
+    async def rows(self, space: str) -> list[Row]:
+        """The stale memories of a space, each with what became of its code."""
+        code, rows = self._context.code, []
+        folders = code.folders(space)
+        by_folder = self._claims.setdefault(
+            space, {each: OfMemories(Shelf(self._context, space, each)) for each in keys.COLLECTIONS}
+        )
+        for collection, of in by_folder.items() if folders else ():
+            claims = await of.newest(MOST)
+            verdicts = await code.verdicts(folders, list(claims.values()), ON_REQUEST)
+            for (name, claim), verdict in zip(claims.items(), verdicts, strict=True):
+                if _is_stale(verdict):
+                    why = "; ".join(_said(claim, *each) for each in verdict.of if each[1] is not CodeStatus.FRESH)
+                    rows.append(Row(f"{space}/{collection}/{name}", why=why))
+        return rows
 
 
 def _is_stale(verdict: CodeVerdict) -> bool:
     return verdict.status in STALE and not verdict.branch
 
 
-def _line(claim: Claim, anchor: Anchor, status: CodeStatus, path: str) -> str:
+def _said(claim: Claim, anchor: Anchor, status: CodeStatus, path: str) -> str:
     what = f"{anchor.symbol} in {anchor.path}" if anchor.symbol else anchor.path
     moved = f", which is {path} now" if path != anchor.path else ""
     commit = f" since commit {claim.place.commit[:12]}" if claim.place.commit else ""
-    return f"- {what}{moved}: {status.value}{commit}"
+    return f"{what}{moved}: {status.value}{commit}"

@@ -85,7 +85,10 @@ def test_what_several_records_have_is_no_sign_of_one() -> None:
 
 
 def test_one_word_is_never_enough() -> None:
-    assert not came_back(Words("4000002500003155"), marks("4000002500003155"), set(), {})
+    record = marks("card 4000002500003155")
+
+    assert came_back(Words("the card 4000002500003155"), record, set(), {})
+    assert not came_back(Words("it is 4000002500003155"), {**record, "40000": 9.0, "4000002500003155": 9.0}, set(), {})
 
 
 def test_a_huge_text_is_looked_at_where_it_begins() -> None:
