@@ -83,6 +83,7 @@ PAGES = {
     "observation": "/s/project/observations/0badcaf2",
     "consolidation": "/s/project/consolidation",
     "run": "/s/project/consolidation/1",
+    "proposals": "/s/project/proposals",
     "about": "/s/project/about",
     "about-edit": "/s/project/about?edit",
     "bank-edit": "/s/project/bank/decisions.md?view=edit",
