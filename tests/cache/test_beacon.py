@@ -59,7 +59,7 @@ async def test_each_change_counts_and_the_last_ones_are_named(host: Host) -> Non
         (NOTE, False, True),
         (FILE, True, True),
         (keys.meta_key("s"), True, True),
-        (keys.uses_key("s", "here"), False, False),
+        (keys.worth_key("s", "here"), False, False),
         ("_system/x", False, False),
         ("top", False, False),
         (f"{keys.backup_prefix('s', '20261122T091001Z')}x", False, False),

@@ -98,9 +98,9 @@ def test_what_could_not_be_uploaded_at_the_end_is_an_error_that_names_it_and_the
         sh(f"cp /etc/hostname {LIVE}/host.md", cwd=mount.path)
         mount.signal(signal.SIGTERM)
         mount.expect_end(1)
-    mount.expect_log("uploaded by the next mount")
+    mount.expect_log("the next mount uploads what waits")
     assert f"{LIVE}/2" in mount.log()
-    assert "uploaded by the next mount" in mount.log()
+    assert "the next mount uploads what waits" in mount.log()
     assert not mounted_at(mount.path)
 
     mount.start()

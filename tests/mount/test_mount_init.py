@@ -29,7 +29,7 @@ def test_after_init_a_new_shell_writes_finds_and_unmounts(tmp_path: Path, home: 
 
     told = machine.livememfs("init", cwd=tmp_path, env=with_keys).stdout
 
-    values = tomllib.loads(next(home.rglob("config.toml")).read_text())
+    values = tomllib.loads((home / "config/livememfs/config.toml").read_text())
     assert values["s3_secret_access_key"] == bucket.environment()["S3_SECRET_ACCESS_KEY"]
     assert values["s3_secret_access_key"] not in told
     typed = next(line for line in told.splitlines() if "echo " in line)
@@ -47,8 +47,8 @@ def test_a_second_init_finds_the_mount_and_another_store_there_is_refused(tmp_pa
 
     again = machine.livememfs(f"init {tmp_path}/store {home}/memory", cwd=tmp_path, env=shell)
     assert f"the memory is mounted on {home}/memory" in again.stdout
-    before = next(home.rglob("config.toml")).read_bytes()
+    before = (home / "config/livememfs/config.toml").read_bytes()
     refused = machine.livememfs(f"init {tmp_path}/other {home}/memory", cwd=tmp_path, env=shell, status=1)
     assert f"something else is mounted on {home}/memory" in refused.stderr
-    assert next(home.rglob("config.toml")).read_bytes() == before
+    assert (home / "config/livememfs/config.toml").read_bytes() == before
     machine.livememfs(f"umount {home}/memory", cwd=tmp_path, env=shell)
