@@ -5,6 +5,7 @@ A warning is a promise that somebody should look. A test that provokes one claim
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import os
@@ -37,6 +38,22 @@ def pytest_configure() -> None:
     """What a script starts in its background ignores interrupts, and so would every command that is tested there."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Takes a line that is printed at the end of the run, also of one in several processes."""
+    return functools.partial(record_property, "figure")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What tests measured, so that a run says how good it is and not only that it is good enough."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
+    measured = [value for report in reports for name, value in report.user_properties if name == "figure"]
+    if measured:
+        terminalreporter.section("figures")
+        for line in sorted(measured):
+            terminalreporter.write_line(line)
 
 
 LONGEST = (

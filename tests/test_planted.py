@@ -5,7 +5,7 @@ higher class than where it came from, in observations, memories, the bank, or th
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,14 +231,14 @@ def observed(request: pytest.FixtureRequest) -> MemoryStore:
 
 @pytest.mark.parametrize("observed", ["model", "builtin"], indirect=True)
 async def test_what_an_agent_reads_is_observed_at_no_higher_class_and_told_with_its_mark(
-    observed: MemoryStore, request: pytest.FixtureRequest, tmp_path: Path
+    observed: MemoryStore, request: pytest.FixtureRequest, tmp_path: Path, figures: Callable[[str], None]
 ) -> None:
     with_a_model = "model" in request.node.name
     found = await held(observed)
     lines = none_is_unmarked(await told(observed, tmp_path))
 
-    print(
-        f"\n{len(ALL)} planted: {found} in records, 0 at a higher class; {lines} lines told, 0 unmarked, 0 of the web"
+    figures(
+        f"{len(ALL)} planted: {found} in records, 0 at a higher class; {lines} lines told, 0 unmarked, 0 of the web"
     )
     assert found >= (len(ALL) if with_a_model else 10), "a test without instructions in records proves nothing"
     assert lines >= 20 or not with_a_model
@@ -330,7 +330,7 @@ PASTES = (
 """Prompts with a page in them, or a mail, or the output of a command."""
 
 
-def test_no_page_that_a_user_pastes_becomes_the_users_words() -> None:
+def test_no_page_that_a_user_pastes_becomes_the_users_words(figures: Callable[[str], None]) -> None:
     """Whichever part of it an agent then stores."""
     now, asked = START, 0
     for each in ALL:
@@ -344,4 +344,4 @@ def test_no_page_that_a_user_pastes_becomes_the_users_words() -> None:
                 assert heard.origin(SPACE, stored.encode(), now).trust <= Trust.AGENT, (prompt, stored)
                 asked += 1
             assert heard.origin(SPACE, b"The build is mended.", now).trust is Trust.USER
-    print(f"\n{len(ALL)} planted in {len(PASTES)} kinds of prompts: {asked} texts stored, 0 as the user's words")
+    figures(f"{len(ALL)} planted in {len(PASTES)} kinds of prompts: {asked} texts stored, 0 as the user's words")

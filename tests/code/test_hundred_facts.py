@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +97,7 @@ async def pass_of(app: App, tree: GitTree, name: str) -> dict[str, Counter[str]]
 
 
 async def test_of_a_hundred_facts_none_is_told_stale_and_what_was_not_touched_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, figures: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unhurried = CheckPatience(5.0, 1 << 26, 10.0)  # what a busy machine has time for is not asked here
     monkeypatch.setattr("livememfs.code.workplaces.BEFORE_AN_ANSWER", unhurried)
@@ -128,10 +128,8 @@ async def test_of_a_hundred_facts_none_is_told_stale_and_what_was_not_touched_is
                 await trio.sleep(0.01)
         passes["main, then"] = await pass_of(app, main, "again")
 
-    with capsys.disabled():
-        print()
-        for name, found in passes.items():
-            print(f"  {name}: {'; '.join(f'{kind} {dict(how)}' for kind, how in found.items())}")
+    for name, found in passes.items():
+        figures(f"code, {name}: {'; '.join(f'{kind} {dict(how)}' for kind, how in found.items())}")
     now = passes["main, then"]
     untouched = Counter[str]()
     for kind in ("stays", "edited beside", "renamed"):

@@ -56,7 +56,7 @@ def test_the_corpus_has_two_hundred_pairs_of_each_kind_half_of_them_french() -> 
 
 @pytest.mark.parametrize("half", [0, 1], ids=["tuned on", "held out"])
 def test_corrections_are_replaced_or_paired_and_distinct_facts_are_not_touched(
-    half: int, near: Near, capsys: pytest.CaptureFixture[str]
+    half: int, near: Near, figures: Callable[[str], None]
 ) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     wrong: list[str] = []
@@ -67,29 +67,27 @@ def test_corrections_are_replaced_or_paired_and_distinct_facts_are_not_touched(
             wrong.append(f"{said}: {pair['older']} | {pair['newer']}")
     corrected = sum(counts["corrects", said] for said in ("same", "corrects", "contradicts"))
     touched = sum(counts["distinct", said] for said in ("same", "corrects", "contradicts"))
-    with capsys.disabled():
-        print(
-            f"\ncorrections, {('tuned on', 'held out')[half]}: {corrected} of 100 replaced or paired"
-            f" ({counts['corrects', 'contradicts']} paired); {touched} of 100 distinct facts touched"
-        )
+    figures(
+        f"corrections, {('tuned on', 'held out')[half]}: {corrected} of 100 replaced or paired"
+        f" ({counts['corrects', 'contradicts']} paired); {touched} of 100 distinct facts touched"
+    )
     print(*wrong, sep="\n")
     assert corrected >= 100 * CORRECTED_AT_LEAST
     assert touched <= 100 * DISTINCT_TOUCHED_AT_MOST
 
 
 def test_of_pairs_that_no_rule_was_written_for_most_corrections_are_found_and_no_distinct_fact_is_hidden(
-    near: Near, capsys: pytest.CaptureFixture[str]
+    near: Near, figures: Callable[[str], None]
 ) -> None:
     unseen = pairs("corrections_unseen.tsv")
     said = [(pair["expected"], verdict(pair["older"], pair["newer"], near)) for pair in unseen]
     corrections = [verdict for expected, verdict in said if expected == "corrects"]
     distinct = [verdict for expected, verdict in said if expected == "distinct"]
     found, paired = len(corrections) - corrections.count("distinct"), distinct.count("contradicts")
-    with capsys.disabled():
-        print(
-            f"\ncorrections, unseen: {found} of {len(corrections)} replaced or paired;"
-            f" {paired} of {len(distinct)} distinct facts paired"
-        )
+    figures(
+        f"corrections, unseen: {found} of {len(corrections)} replaced or paired;"
+        f" {paired} of {len(distinct)} distinct facts paired"
+    )
     assert found >= UNSEEN_AT_LEAST * len(corrections)
     assert not {"same", "corrects"} & set(distinct)
     assert paired <= 0.1 * len(distinct)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ async def _all_asked(folder: Path) -> list[Asked]:
 
 
 def test_what_nothing_answers_finds_nothing_and_what_is_answered_loses_nothing(
-    asked: list[Asked], capsys: pytest.CaptureFixture[str]
+    asked: list[Asked], figures: Callable[[str], None]
 ) -> None:
     """The numbers of the floor were chosen with an eye on all of these questions: on others it may give less."""
     answerable = [one for one in asked if "relevant" in one.question]
@@ -76,10 +76,9 @@ def test_what_nothing_answers_finds_nothing_and_what_is_answered_loses_nothing(
     for one, is_silent in zip(others, silent, strict=True):
         kinds[one.question["kind"]].append(is_silent)
     lost = [one.question["query"] for one in answerable if one.loses]
-    with capsys.disabled():
-        shown = ", ".join(f"{kind} {sum(values)} of {len(values)}" for kind, values in kinds.items())
-        print(f"\nnothing found {_share(silent)} (odd {_share(silent[::2])}, even {_share(silent[1::2])}: {shown})")
-        print(f"nothing told {_share(untold)}; evidence lost {len(lost)} of {len(answerable)}: {lost}")
+    shown = ", ".join(f"{kind} {sum(values)} of {len(values)}" for kind, values in kinds.items())
+    figures(f"floor: nothing found {_share(silent)} (odd {_share(silent[::2])}, even {_share(silent[1::2])}: {shown})")
+    figures(f"floor: nothing told {_share(untold)}; evidence lost {len(lost)} of {len(answerable)}: {lost}")
     assert len(others) == 100
     assert min(_share(silent), _share(untold)) >= SILENT
     assert len(lost) <= LOST * len(answerable)

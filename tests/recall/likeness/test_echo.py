@@ -7,6 +7,7 @@ Each line: language, question, record, an answer that uses the record, one to th
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,24 +38,23 @@ def back(echo: Echo, answer: str) -> bool:
 @pytest.mark.parametrize("language", ["en", "fr"])
 @pytest.mark.parametrize(("name", "lines"), [("echoes.tsv", 30), ("echoes_unseen.tsv", 10)])
 def test_most_answers_with_a_record_are_seen_and_hardly_any_without(
-    name: str, lines: int, language: str, capsys: pytest.CaptureFixture[str]
+    name: str, lines: int, language: str, figures: Callable[[str], None]
 ) -> None:
     """Also where the answer stands among all others: three words of a long text are chance."""
     echoes = [echo for echo in corpus(name) if echo.language == language]
     others = {echo: [other.answered_without for other in echoes if other != echo] for echo in echoes}
-    figures = {
+    counted = {
         "seen": sum(back(echo, echo.answered_with) for echo in echoes),
         "seen in a long text": sum(back(echo, " ".join([echo.answered_with, *others[echo]])) for echo in echoes),
         "false": sum(back(echo, echo.answered_without) for echo in echoes),
         "false in a long text": sum(back(echo, " ".join([echo.answered_without, *others[echo]])) for echo in echoes),
     }
-    with capsys.disabled():
-        print(f"\n{name}, {language}, of {len(echoes)}: {figures}")
+    figures(f"echo, {name}, {language}, of {len(echoes)}: {counted}")
 
     assert len(echoes) == lines
-    assert min(figures["seen"], figures["seen in a long text"]) >= 0.8 * lines
-    assert figures["false"] <= 0.05 * lines
-    assert figures["false in a long text"] <= 0.1 * lines
+    assert min(counted["seen"], counted["seen in a long text"]) >= 0.8 * lines
+    assert counted["false"] <= 0.05 * lines
+    assert counted["false in a long text"] <= 0.1 * lines
 
 
 def test_an_answer_to_another_question_has_nothing_of_a_record() -> None:
