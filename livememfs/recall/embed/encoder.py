@@ -11,13 +11,14 @@ largest value around: a text would have another vector beside other texts, and s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.recall.embed import onnxfile
-from livememfs.recall.embed.weights import PER_BLOCK, Weights
+from livememfs.recall.embed.weights import Weights
 
 _OWN = "com.microsoft"
 """onnxruntime's own operations: each does in one pass what takes several of the standard's."""
@@ -26,18 +27,23 @@ _EPSILON = 1e-12
 # 7 bits and not 8: processors without VNNI add two products of 8 bits in 16 and cut off what does not fit. With 7 it
 # always fits, and vectors are the same wherever they were made.
 _LARGEST = 64
-_IN_8_BITS = 4
-"""How `MatMulNBits` may round what it multiplies."""
+_FAR_CHANNELS = (318, 1462, 354, 408, 778, 658, 1152, 413)
+"""In the first layers, the channel after GELU whose values, at one token of a text, are far above those of all others.
+Were it rounded with them, one scale for all would make two thirds of the error of the whole encoder.
+"""
+NOT_FUSED = ("SkipLayerNormFusion", "BiasSkipLayerNormFusion", "BiasGeluFusion")
+"""What onnxruntime must not make of this graph (its names of optimizers): fused with what is before it, normalisation
+is five times slower, and GELU nearly twice.
+"""
 
 
 def build(weights: Weights) -> bytes:
-    """The graph as an ONNX file. Takes a fifth of a second."""
+    """The graph as an ONNX file, for a session with `NOT_FUSED` disabled. Takes a fifth of a second."""
     graph = _Graph(weights)
-    graph.add("LayerNormalization", ["words", *graph.norm("emb.ln")], "in", domain="", axis=-1, epsilon=_EPSILON)
+    last = graph.normalised("words", "emb.ln")
     graph.constant("thirds", np.full(3, weights.hidden, np.int64))
-    last = "in"
     for number in range(weights.layers):
-        last = _layer(graph, f"l{number}", last)
+        last = _layer(graph, number, last)
     tokens = graph.constant("tokens", np.array([1], np.int64))
     graph.add("ReduceMean", [last, tokens], "mean", domain="", keepdims=0)
     inputs = [onnxfile.value("words", onnxfile.FLOAT, [1, "tokens", weights.hidden])]
@@ -45,20 +51,53 @@ def build(weights: Weights) -> bytes:
     return onnxfile.file(graph.nodes, graph.tensors, inputs, outputs, operators=_OPERATORS)
 
 
-def _layer(graph: _Graph, layer: str, before: str) -> str:
+def _layer(graph: _Graph, number: int, before: str) -> str:
     """One layer: attention, then two products with GELU between them, each added to what came in."""
-    hidden = graph.weights.hidden
-    three = graph.product(before, [f"{layer}.q.w", f"{layer}.k.w", f"{layer}.v.w"], hidden)
+    weights, layer = graph.weights, f"l{number}"
+    three = graph.product(before, [_Matrix.of(weights, f"{layer}.{part}", weights.hidden) for part in "qkv"])
     parts = [f"{layer}.q", f"{layer}.k", f"{layer}.v"]
     graph.nodes.append(onnxfile.node("Split", [three, "thirds"], parts, axis=-1))
-    bias = graph.constant(f"{layer}.qkv.b", np.concatenate([graph.weights.plain(f"{part}.b") for part in parts]))
-    seen = graph.add("MultiHeadAttention", [*parts, bias], f"{layer}.seen", num_heads=graph.weights.heads)
-    out = graph.product(seen, [f"{layer}.ao.w"], hidden)
-    middle = graph.joined(out, before, f"{layer}.aln", f"{layer}.ao.b")
-    wide = graph.product(middle, [f"{layer}.fi.w"], hidden)
-    bent = graph.add("BiasGelu", [wide, graph.plain(f"{layer}.fi.b")], f"{layer}.bent")
-    out = graph.fine_product(bent, f"{layer}.fo.w", graph.weights.plain(f"{layer}.fi.b").size)
-    return graph.joined(out, middle, f"{layer}.oln", f"{layer}.fo.b")
+    seen = graph.add("MultiHeadAttention", parts, f"{layer}.seen", num_heads=weights.heads)
+    out = graph.product(seen, [_Matrix.of(weights, f"{layer}.ao", weights.hidden)])
+    middle = graph.normalised(graph.plus(out, before), f"{layer}.aln")
+    return graph.normalised(graph.plus(_wide(graph, number, middle), middle), f"{layer}.oln")
+
+
+def _wide(graph: _Graph, number: int, middle: str) -> str:
+    """The two products with GELU between them; a far channel is computed beside, in 32 bits."""
+    weights, layer = graph.weights, f"l{number}"
+    up = _Matrix.of(weights, f"{layer}.fi", weights.hidden)
+    down = _Matrix.of(weights, f"{layer}.fo", up.bias.size)
+    beside = ""
+    if number < len(_FAR_CHANNELS):
+        far = _FAR_CHANNELS[number]
+        alone = graph.add(
+            "MatMul",
+            [middle, graph.constant(f"{layer}.far.w", up.rows[far][:, None].copy())],
+            f"{layer}.far",
+            domain="",
+        )
+        alone = graph.plus(alone, graph.constant(f"{layer}.far.b", up.bias[[far]]))
+        alone = graph.add("Gelu", [alone], f"{layer}.far.bent")
+        beside = graph.constant(f"{layer}.far.out", down.rows[:, far][None])
+        beside = graph.add("MatMul", [alone, beside], f"{layer}.far.seen", domain="")
+        up.rows[far], up.bias[far], down.rows[:, far] = 0, 0, 0
+    bent = graph.add("Gelu", [graph.product(middle, [up])], f"{layer}.bent")
+    out = graph.product(bent, [down])
+    return graph.plus(out, beside) if beside else out
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix, a row for each output, and what is added to its product; both are copies."""
+
+    name: str
+    rows: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, weights: Weights, name: str, columns: int) -> Self:
+        return cls(name, weights.matrix(f"{name}.w", columns), weights.plain(f"{name}.b").copy())
 
 
 class _Graph:
@@ -77,45 +116,21 @@ class _Graph:
         self.tensors.append(onnxfile.tensor(name, values))
         return name
 
-    def plain(self, name: str) -> str:
-        return self.constant(name, self.weights.plain(name))
+    def plus(self, one: str, other: str) -> str:
+        return self.add("Add", [one, other], f"{one}+{other}", domain="")
 
-    def norm(self, name: str) -> list[str]:
-        return [self.plain(f"{name}.w"), self.plain(f"{name}.b")]
+    def normalised(self, values: str, norm: str) -> str:
+        inputs = [values, *(self.constant(f"{norm}.{part}", self.weights.plain(f"{norm}.{part}")) for part in "wb")]
+        return self.add("LayerNormalization", inputs, f"{norm}.out", domain="", axis=-1, epsilon=_EPSILON)
 
-    def joined(self, values: str, before: str, norm: str, bias: str) -> str:
-        """The sum of both and of the bias, normalised."""
-        inputs = [values, before, *self.norm(norm), self.plain(bias)]
-        return self.add("SkipLayerNormalization", inputs, f"{norm}.out", epsilon=_EPSILON)
-
-    def product(self, values: str, names: Sequence[str], columns: int) -> str:
+    def product(self, values: str, matrices: Sequence[_Matrix]) -> str:
         """The values times one matrix, or several side by side, in 8-bit integers with a scale for each output."""
-        rows = np.concatenate([self.weights.matrix(name, columns) for name in names])
+        rows = np.concatenate([matrix.rows for matrix in matrices])
         scales = np.abs(rows).max(axis=1) / _LARGEST
+        scales[scales == 0] = 1  # of the row of a far channel
         small = np.rint(rows / scales[:, None]).astype(np.int8)
-        name = names[0]
-        inputs = [values, self.constant(name, small.T)]
+        name = matrices[0].name
+        inputs = [values, self.constant(f"{name}.w", small.T)]
         inputs += [self.constant(f"{name}.scale", scales), self.constant(f"{name}.zero", np.zeros(len(rows), np.int8))]
+        inputs.append(self.constant(f"{name}.b", np.concatenate([matrix.bias for matrix in matrices])))
         return self.add("DynamicQuantizeMatMul", inputs, f"{name}.out")
-
-    def fine_product(self, values: str, name: str, columns: int) -> str:
-        """The values times one matrix in the 4 bits it came with, where each 32 values have a scale of their own.
-
-        It takes twice the time, and is worth it after GELU: a few values there are far above all others, and one scale
-        for all of them makes two thirds of the error of the whole encoder.
-        """
-        blocks = self.weights.packed(name, columns)
-        halves = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], axis=-1)
-        neighbours = halves[..., ::2] | halves[..., 1::2] << 4  # the runtime wants two neighbours in a byte
-        scales = blocks["scale"].astype(np.float32).reshape(-1)
-        inputs = [values, self.constant(name, neighbours), self.constant(f"{name}.scale", scales)]
-        return self.add(
-            "MatMulNBits",
-            inputs,
-            f"{name}.out",
-            N=len(blocks),
-            K=columns,
-            bits=4,
-            block_size=PER_BLOCK,
-            accuracy_level=_IN_8_BITS,
-        )

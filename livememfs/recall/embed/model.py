@@ -41,7 +41,10 @@ class OnnxModel:
         self._places = weights.plain("emb.pos").reshape(-1, self.dim) + weights.plain("emb.type")[: self.dim]
         try:
             self._session = onnxruntime.InferenceSession(
-                encoder.build(weights), _options(), providers=["CPUExecutionProvider"]
+                encoder.build(weights),
+                _options(),
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=list(encoder.NOT_FUSED),
             )
         except Exception as error:  # its exceptions have no base of their own
             raise EmbeddingUnavailable(f"onnxruntime {onnxruntime.__version__} refuses the model: {error}") from error
