@@ -109,6 +109,47 @@ async def test_what_was_not_touched_is_fresh_and_what_was_is_changed(tree: GitTr
         assert await status(code, tree, parse) is CodeStatus.CHANGED
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parse in src/parser.py splits at blanks",
+        "The splitting is done by parse, in `src/parser.py`.",
+        "parse (src/parser.py) splits at blanks",
+        "Blanks are left to parse and to in src/parser.py",
+        "Only fetch and parse in ./src/parser.py split",
+        "src/parser.py's parse splits at blanks",
+        "`src/parser.py`::parse splits at blanks",
+        "parse() splits at blanks, see src/parser.py",
+        "the parse function of src/parser.py splits at blanks",
+        "the function parse of the file src/parser.py splits at blanks",
+        "parse dans src/parser.py coupe aux blancs",
+        "la fonction parse du fichier src/parser.py coupe aux blancs",
+    ],
+)
+async def test_a_plain_word_beside_a_file_that_defines_it_is_its_symbol(tree: GitTree, text: str) -> None:
+    async with opened() as code:
+        claim = await claimed(code, tree, text)
+        assert places(claim) == [("src/parser.py", "parse")]
+        tree.write("src/parser.py", PARSER.replace("return 1", "return 2"))
+        assert await status(code, tree, claim) is CodeStatus.FRESH
+        tree.write("src/parser.py", PARSER.replace("def parse(text):\n    return text.split()\n", ""))
+        assert await status(code, tree, claim) is CodeStatus.GONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "blanks in src/parser.py split, as text",  # a word that the file does not define
+        "text in src/parser.py",  # one that it only uses
+        "other files parse; src/parser.py splits",  # defined, but not said of the file
+        "see parse in lib/src/parser.py, and src/parser.py",
+    ],
+)
+async def test_a_plain_word_that_is_not_said_to_be_in_a_file_is_none_of_its_symbols(tree: GitTree, text: str) -> None:
+    async with opened() as code:
+        assert ("src/parser.py", "") in places(await claimed(code, tree, text))
+
+
 async def test_what_was_removed_is_gone_and_comes_back_with_its_code(tree: GitTree) -> None:
     async with opened() as code:
         parse = await claimed(code, tree, "`parse` in src/parser.py")
