@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,51 @@ async def test_a_squashed_branch_counts_as_merged_where_its_code_is(tree: GitTre
         tree.commit("squashed")
 
         assert (await verdict(code, tree, claim)).mark == ""
+
+
+@pytest.mark.parametrize("then", ["deleted", "kept"])
+async def test_what_is_said_of_no_code_counts_here_once_its_branch_was_squashed(
+    tree: GitTree, tmp_path: Path, then: str
+) -> None:
+    """Also when main goes on, and when the branch went on after the fact, as long as it is there."""
+    async with opened() as code:
+        side = tree.worktree(tmp_path / "side", "feature/x")
+        side.write("src/new file.py", "def invent():\n    return 1\n")
+        (side.top / "src/client.py").unlink()
+        side.commit("new")
+        early = await claimed(code, side, "We chose Kafka")
+        side.write("src/new file.py", "def invent():\n    return 2\n")
+        side.commit("newer")
+        late = await claimed(code, side, "We meet on Mondays")
+        for claim in (early, late):
+            assert (await verdict(code, tree, claim)).mark == "on branch feature/x, not merged"
+
+        tree.git("merge", "-q", "--squash", "feature/x")
+        tree.commit("squashed")
+        tree.write("src/new file.py", "def invent():\n    return 3\n")
+        tree.commit("main goes on")
+        if then == "deleted":
+            tree.git("worktree", "remove", "--force", str(side.top))
+            tree.git("branch", "-q", "-D", "feature/x")
+
+        assert (await verdict(code, tree, late)).mark == ""
+        assert bool((await verdict(code, tree, early)).mark) == (then == "deleted")
+
+
+async def test_a_branch_of_which_a_part_is_here_is_not_merged(tree: GitTree, tmp_path: Path) -> None:
+    async with opened() as code:
+        side = tree.worktree(tmp_path / "side", "feature/x")
+        side.write("src/new.py", "def invent():\n    return 1\n")
+        side.write("src/parser.py", "")
+        side.commit("new")
+        claim = await claimed(code, side, "We chose Kafka")
+        tree.write("src/new.py", "def invent():\n    return 1\n")
+        tree.commit("a part of it")
+        tree.git("branch", "-q", "other")
+        reused = replace(claim, place=replace(claim.place, branch="other"))
+
+        for each in (claim, reused):  # the tip of `other` is here, but it has nothing of the commit
+            assert "not merged" in (await verdict(code, tree, each)).mark
 
 
 async def test_what_was_not_committed_on_another_branch_is_not_said_to_have_changed(
