@@ -61,7 +61,7 @@ READS_JSON = {
     "livememfs/cli/runs.py", "livememfs/cli/selftest.py", "livememfs/cli/mounting/status.py",
     "livememfs/testing/llm.py",
     "livememfs/llm/reply.py", "livememfs/llm/command.py", "livememfs/records/turn.py", "livememfs/records/schedule.py",
-    "livememfs/cli/checks/agents.py",
+    "livememfs/cli/checks/agents.py", "livememfs/cli/checks/audit.py",
 }  # fmt: skip
 """Who may read JSON without the limits of `text/foreign`: none of it comes from the bucket."""
 

@@ -99,10 +99,14 @@ def digest(
 
 
 def _of_memories(outcome: dict[str, Any]) -> str:
-    """How many notes were read and memories stored, or would be."""
-    done = ("would be read", "would be stored") if outcome.get("dry_run") else ("read", "stored")
-    memories = output.plural(outcome["memories_stored"], "memory", "memories")
-    return f"{output.plural(outcome['notes_processed'], 'note')} {done[0]}, {memories} {done[1]}"
+    """How many notes were read and memories stored, or proposed, or would be."""
+    would = "would be " if outcome.get("dry_run") else ""
+    read = f"{output.plural(outcome['notes_processed'], 'note')} {would}read"
+    if waiting := outcome.get("memories_proposed", 0):
+        verb = "would wait" if would else "waits" if waiting == 1 else "wait"
+        memories = output.plural(waiting, "memory", "memories")
+        return f"{read}, {memories} {verb} in {outcome['space']}/.proposals/ until a person accepts or refuses"
+    return f"{read}, {output.plural(outcome['memories_stored'], 'memory', 'memories')} {would}stored"
 
 
 # --- the run -----------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Answers:
     """What git said of a repository as it is now, and what it was not asked yet.
 
     :renames: by commit: the new paths by the old ones, from that commit to the worktree
-    :merged:  by commit: whether HEAD has it; None where git does not know the commit
+    :merged:  by commit: whether HEAD has it, or what it brought; None where git does not know the commit
     :outdated: commits whose renames are those of an older state
     """
 
@@ -72,7 +72,8 @@ class Answers:
     merged: Mapping[str, bool | None] = field(default_factory=dict)
     outdated: set[str] = field(default_factory=set)
     unknown_renames: set[str] = field(default_factory=set)
-    unknown_merged: set[str] = field(default_factory=set)
+    unknown_merged: dict[str, str] = field(default_factory=dict)
+    """With the tip of the branch."""
 
     def renamed(self, commit: str, path: str) -> str:
         """The path of a file now, that had another one at a commit; empty where no new one is known."""
@@ -80,10 +81,10 @@ class Answers:
             self.unknown_renames.add(commit)
         return self.renames.get(commit, {}).get(path, "")
 
-    def has(self, commit: str) -> bool:
-        """Whether HEAD is known to have a commit."""
+    def has(self, commit: str, tip: str = "") -> bool:
+        """Whether HEAD is known to have a commit, or what it brought. `tip`: of its branch, which may have gone on."""
         if commit and commit not in self.merged:
-            self.unknown_merged.add(commit)
+            self.unknown_merged[commit] = tip
         return bool(self.merged.get(commit))
 
 
@@ -125,10 +126,10 @@ class CodeCheck:
 
     def _is_merged(self, claim: Claim) -> bool:
         """Whether the branch's work is here. What was not committed when the record was made is in its tip alone."""
-        if not self.answers.has(claim.place.commit):
+        tip = self.repository.tip(claim.place.branch)
+        if not self.answers.has(claim.place.commit, tip):
             return False
-        tip = self.repository.tip(claim.place.branch) if claim.anchors else ""
-        return not tip or self.answers.has(tip)
+        return not claim.anchors or not tip or self.answers.has(tip)
 
     def _status(self, anchor: Anchor, commit: str, wanted: Mapping[str, set[str]]) -> tuple[CodeStatus, str]:
         path = anchor.path

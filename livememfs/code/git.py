@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
 
 import trio
@@ -19,6 +20,8 @@ SECONDS = 5.0
 """Most seconds for an answer."""
 MOST = 50_000
 """Names that are taken from one answer."""
+MOST_CHANGED, MOST_COMMITS = 500, 32
+"""Files of a branch that are compared, with so many of the first and the last commits that changed one of them."""
 _OPTIONS = (
     "--no-pager", "--no-replace-objects", "-c", "core.fsmonitor=false", "-c",
     "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-c", "diff.external=", "-c", "core.quotePath=false",
@@ -55,6 +58,33 @@ class Git:
         answer = await self._ask(repository, "merge-base", "--is-ancestor", commit, head)
         return None if answer is None or answer[0] not in (0, 1) else answer[0] == 0
 
+    async def was_squashed(self, repository: Repository, commit: str, tip: str, head: str) -> bool:
+        """Whether all that a branch has changed up to a commit, or to its tip, stood in one of the commits that `head`
+        has and it has not: a squash takes the content, and no commit. False where that is not known.
+        """
+        if await self._holds(repository, commit, head):
+            return True
+        went_on = tip not in ("", commit) and await self.has(repository, commit, tip)
+        return bool(went_on) and await self._holds(repository, tip, head)
+
+    async def _holds(self, repository: Repository, end: str, head: str) -> bool:
+        base = (await self._answer(repository, "merge-base", end, head)).strip()
+        raw = (
+            await self._answer(repository, "diff-tree", "-r", "-z", "--raw", "--no-renames", base, end) if base else ""
+        )
+        parts = raw.split("\0")[:-1]
+        new = (about.split()[3] for about in parts[::2])
+        wanted = {path: each if each.strip("0") else "" for path, each in zip(parts[1::2], new, strict=False)}
+        if not wanted or len(wanted) > MOST_CHANGED or "\n" in raw:
+            return False
+        since = "rev-list", "--first-parent", f"{base}..{head}", "--", *wanted
+        commits = (await self._answer(repository, "--literal-pathspecs", *since)).split()
+        commits = list(dict.fromkeys((*commits[:MOST_COMMITS], *commits[-MOST_COMMITS:])))
+        names = "".join(f"{each}:{path}\n" for each in commits for path in wanted).encode("utf-8", "surrogateescape")
+        objects = await self._answer(repository, "cat-file", "--batch-check=%(objectname)", given=names)
+        found = iter("" if line.endswith(" missing") else line for line in objects.split("\n"))
+        return any([*islice(found, len(wanted))] == [*wanted.values()] for _ in commits)
+
     async def files_called(self, repository: Repository, names: Sequence[str], seconds: float) -> list[str]:
         """The files that have one of these names, with or without folders before it, without those that git ignores;
         empty where unknown.
@@ -75,7 +105,14 @@ class Git:
         """Whether our mount is not in this worktree."""
         return self._mounted is None or not self._mounted.is_relative_to(repository.top)
 
-    async def _ask(self, repository: Repository, *words: str, seconds: float = SECONDS) -> tuple[int, str] | None:
+    async def _answer(self, repository: Repository, *words: str, given: bytes = b"") -> str:
+        """The output of a command; empty where it failed."""
+        answer = await self._ask(repository, *words, given=given)
+        return answer[1] if answer is not None and answer[0] == 0 else ""
+
+    async def _ask(
+        self, repository: Repository, *words: str, seconds: float = SECONDS, given: bytes = b""
+    ) -> tuple[int, str] | None:
         """The exit code and the output of a command."""
         command = ["git", *_OPTIONS, "-C", str(repository.top), *words]
         try:
@@ -83,7 +120,7 @@ class Git:
                 done = await trio.run_process(
                     command,
                     env=self._environment,
-                    stdin=b"",
+                    stdin=given,
                     capture_stdout=True,
                     stderr=subprocess.DEVNULL,
                     check=False,

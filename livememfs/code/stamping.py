@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from livememfs.code.anchor import MOST, Anchor, is_inside
-from livememfs.code.naming import symbols_in
+from livememfs.code.naming import symbols_in, words_beside
 from livememfs.code.reading import Allowance, CodeFiles, FileMissing, FileUnread
 from livememfs.code.repository import Repository
 from livememfs.text.filenames import files_in
@@ -64,10 +64,14 @@ class Stamping:
         named = list(files_in(subject.text))[:MOST_FILES]
         known = self._paths(subject, subject.files)
         around = [*known, *self._paths(subject, subject.beside)]
-        meant = list(dict.fromkeys(path for name in named for path in self._meant(name, subject.folder, around)))
+        beside: dict[str, list[str]] = {}
+        for name in named:
+            for path in self._meant(name, subject.folder, around):
+                beside.setdefault(path, []).extend(words_beside(subject.text, name))
+        meant = list(beside)
         symbols, found = symbols_in(subject.text), list[Anchor]()
         for path in (meant or known)[:MOST_FILES]:
-            found += self._of_file(path, symbols, subject.until, whole=bool(meant))
+            found += self._of_file(path, symbols, subject.until, whole=bool(meant), perhaps=beside.get(path, ()))
         for path in known[:MOST_FILES] if not found and not meant else ():
             found += self._of_file(path, (), subject.until, whole=True)
         if not meant and not known:
@@ -96,10 +100,17 @@ class Stamping:
         return [name for name in named if is_inside(name) and not any(self._meant(name, subject.folder, around))]
 
     def _of_file(
-        self, path: str, symbols: Iterable[str], until: int, *, whole: bool, sure: bool = False
+        self,
+        path: str,
+        symbols: Iterable[str],
+        until: int,
+        *,
+        whole: bool,
+        sure: bool = False,
+        perhaps: Sequence[str] = (),
     ) -> Iterator[Anchor]:
         """The anchors in one file: of symbols that it has, best of those that it defines, with `sure` only of these;
-        `whole`: else the file.
+        `perhaps`: words that are symbols if it defines them; `whole`: else the file.
         """
         if _SECRET.search(path):
             return
@@ -109,7 +120,7 @@ class Stamping:
             return
         moved_on = until and changed > until
         there = [symbol for symbol in symbols if source.names(symbol)]
-        defined = [symbol for symbol in there if source.defines(symbol)]
+        defined = [symbol for symbol in dict.fromkeys((*there, *perhaps)) if source.defines(symbol)]
         for symbol in defined or ([] if sure else there) or ([""] if whole else []):
             yield Anchor(path, symbol, "" if moved_on else source.digest(symbol))
 

@@ -180,8 +180,8 @@ class Workplaces:
         work, done = list[_Work](), False
         for commit in sorted(answers.unknown_renames):
             work.append((("renames", repository.git, commit), partial(self._ask_renames, repository, here, commit)))
-        for commit in sorted(answers.unknown_merged) if here.commit else ():
-            asking = partial(self._ask_merged, repository, commit, here.commit)
+        for commit, tip in sorted(answers.unknown_merged.items()) if here.commit else ():
+            asking = partial(self._ask_merged, repository, commit, tip, here.commit)
             work.append((("merged", repository.common, commit, here.commit), asking))
         with trio.move_on_after(GIT_SECONDS) if wait else nullcontext():
             while wait and work:
@@ -206,8 +206,11 @@ class Workplaces:
         while len(self._renames) > KEPT:
             del self._renames[next(iter(self._renames))]
 
-    async def _ask_merged(self, repository: Repository, commit: str, head: str) -> None:
-        self._merged[repository.common, commit, head] = await self._git.has(repository, commit, head)
+    async def _ask_merged(self, repository: Repository, commit: str, tip: str, head: str) -> None:
+        has = await self._git.has(repository, commit, head)
+        if has is False:
+            has = await self._git.was_squashed(repository, commit, tip, head)
+        self._merged[repository.common, commit, head] = has
         while len(self._merged) > KEPT_ANSWERS:
             del self._merged[next(iter(self._merged))]
 

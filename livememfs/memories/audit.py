@@ -14,18 +14,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest, nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.memories.storing import id_of
-from livememfs.memories.uses import NOTHING, Uses, Worth
+from livememfs.memories.uses import NOTHING, Uses, Worth, name_of, shown
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.inject import in_a_line
 from livememfs.records import keys
 from livememfs.spaces.describe import require_space
+from livememfs.text.times import iso
 
 if TYPE_CHECKING:
     from livememfs.recall.index.engine import Engine
@@ -42,8 +43,8 @@ OBSERVATIONS_READ, COLD_READ = 2_000, 100
 """The newest observations whose costs are looked at, and how many of those that are not on this machine."""
 _TOKENS = re.compile(rb"^discovery_tokens: ([0-9]{1,12})\s*$", re.MULTILINE)
 _HEAD_BYTES = 16_384
-Stale = Callable[[str], Awaitable[Sequence["Row"]]]
-"""The records of a space that the code contradicts, the worst first."""
+Stale = Callable[["Engine", str, Sequence[str]], Awaitable["Contradicted"]]
+"""What the code contradicts of the memories of a space, given by the keys of their objects."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,15 @@ class Row:
     beside: str = ""
     tokens: int = 0
     why: str = ""
+
+
+@dataclass(frozen=True)
+class Contradicted:
+    """The memories that the code contradicts, in which code (repository and branch), and what hindered the look."""
+
+    rows: tuple[Row, ...] = ()
+    where: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,12 +126,11 @@ async def audit(
     parts = await trio.to_thread.run_sync(_by_worth, names)
     parts.append(await _found_out(replica, space, names, there))
     if index is not None:
+        if stale is not None:
+            found = await stale(index, space, [*names.memories.values()])
+            parts.append(_stale(found, worth))
+            notes = [*notes, *filter(None, [found.note])]
         parts = await trio.to_thread.run_sync(_with_texts, index, space, names, parts)
-    if stale is not None:
-        rows = await stale(space)
-        parts.append(
-            AuditPart("stale", "Stale: the code says otherwise", _ADVICE["stale"], tuple(rows[:ROWS]), len(rows))
-        )
     seen = [known for name, known in worth.items() if name in names.memories or name in names.others]
     return Audit(
         space,
@@ -228,6 +237,12 @@ def _cost(data: bytes) -> int:
     return int(found[1]) if found is not None else 0
 
 
+def _stale(found: Contradicted, worth: Mapping[str, Worth]) -> AuditPart:
+    rows = tuple(replace(row, worth=worth.get(name_of(row.path), NOTHING)) for row in found.rows[:ROWS])
+    where = f", in {found.where}" if found.where else ""
+    return AuditPart("stale", f"Stale: the code says otherwise{where}", _ADVICE["stale"], rows, len(found.rows))
+
+
 def _with_texts(index: Engine, space: str, names: _Names, parts: Sequence[AuditPart]) -> list[AuditPart]:
     """The same with what the records say, and pairs that say the same or the opposite. Blocking."""
     from livememfs.recall.likeness import twins
@@ -261,3 +276,36 @@ def _pairs(names: _Names, name: str, title: str, found: Sequence[Twins]) -> Audi
 
 def _shown(text: str) -> str:
     return in_a_line(text, SHOWN_CHARACTERS)
+
+
+def figures(found: Audit) -> dict[str, Any]:
+    """An audit for programs."""
+    parts = {
+        part.name: {
+            "title": part.title,
+            "found": part.found,
+            "to_do": part.advice,
+            "rows": [_as_json(row) for row in part.rows],
+        }
+        for part in found.parts
+    }
+    return {
+        "space": found.space,
+        "memories": found.memories,
+        "told": found.told,
+        "used": found.used,
+        "told_tokens": found.tokens,
+        "notes": list(found.notes),
+        "parts": parts,
+    }
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {
+        "path": row.path,
+        "beside": row.beside or None,
+        "text": row.text,
+        "why": row.why or None,
+        "discovery_tokens": row.tokens or None,
+        **{name: iso(value) if isinstance(value, datetime) else value for name, value in shown(row.worth).items()},
+    }

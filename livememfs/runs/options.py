@@ -51,7 +51,9 @@ KINDS: Mapping[RunKind, KindOfRun] = {
             "lines_dropped",
         ),
     ),
-    "digest": KindOfRun("digest", "digesting", "digested", "the memories are stored", ("memories_stored",)),
+    "digest": KindOfRun(
+        "digest", "digesting", "digested", "the memories are stored", ("memories_stored", "memories_proposed")
+    ),
 }
 CONTROLS: Mapping[RunKind, str] = {name: f".{kind.verb}" for name, kind in KINDS.items()}
 """The control file of each kind of run."""

@@ -54,6 +54,7 @@ class Metrics:
     :lines_reworded:  lines of which most words stand together in another line
     :lines_dropped:   lines that are nowhere in the bank any more
     :memories_stored: by a digest
+    :memories_proposed: by a digest, in a space that asks: they wait in `.proposals/` until a person accepts them
     :model:           the model that did the work, as its endpoint names it, or `builtin`
     :llm_calls:       requests to the model, with those whose replies were refused
     :store_requests:  requests to the bucket during the run, by this whole process
@@ -72,6 +73,7 @@ class Metrics:
     lines_reworded: int = 0
     lines_dropped: int = 0
     memories_stored: int = 0
+    memories_proposed: int = 0
     llm_tokens_used: int = 0
     llm_prompt_tokens: int = 0
     llm_completion_tokens: int = 0

@@ -108,6 +108,7 @@ REGISTRY = (
     _read_only(
         ".livememfs/audit.md", "file", "what is told in vain, said twice, or never told, and what to do", "nothing"
     ),
+    _read_only(".livememfs/audit.json", "file", "the same for programs, by space", "nothing"),
     _read_only(".livememfs/errors.ndjson", "file", "the last 1,000 errors, each with what to do", "nothing"),
     _read_only(
         ".livememfs/conflicts.ndjson", "file", "the last 1,000 conflicts in which both versions were kept", "nothing"

@@ -22,8 +22,8 @@ from livememfs.records.names import STATE, check_space_name
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo
 from livememfs.tree import registry
+from livememfs.tree.audit import FOR_PROGRAMS, AuditFile, AuditPage
 from livememfs.tree.audit import NAME as AUDIT
-from livememfs.tree.audit import AuditPage
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import Context
 from livememfs.tree.exchange import MachineHook
@@ -378,8 +378,9 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
     state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
-    audits = AuditPage(context, StaleMemories(context).rows)
-    state.nodes[AUDIT] = ComputedFile(state, AUDIT, context, audits.content, lambda: audits.last)
+    for name in (AUDIT, FOR_PROGRAMS):
+        audits = AuditPage(context, lambda folder: StaleMemories(context, folder).found, as_json=name == FOR_PROGRAMS)
+        state.nodes[name] = AuditFile(state, name, context, audits)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)

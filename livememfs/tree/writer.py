@@ -71,6 +71,13 @@ def kin_of(pid: int, *, proc: Path = Path("/proc")) -> tuple[int, int]:
     return found.get(b"Tgid", 0), found.get(b"PPid", 0)
 
 
+def process_of(pid: int, *, proc: Path = Path("/proc")) -> tuple[int, bytes]:
+    """The process that a thread belongs to, with its start time, since the kernel uses numbers again."""
+    process = kin_of(pid, proc=proc)[0] or pid
+    _, fields = _stat(proc / str(process))
+    return process, fields[_START_TIME - 1] if len(fields) >= _START_TIME else b""
+
+
 def is_asked_by_us(pid: int, *, proc: Path = Path("/proc")) -> bool:
     """Whether livememfs has started this program to ask it as a model: what it does is not observed."""
     return bool(_variable(pid, ASKING, proc))

@@ -133,6 +133,7 @@ def test_an_audit_names_files_and_what_to_do(cli: Cli, project: str, david: str)
     )
     ended.shows("Say the same", "To do: keep the better one")
     assert ended.out.count("To do: ") == 2
+    assert "the counts are those in the store" in ended.err
     found = cli("audit", project, "--json").json
     assert [row["path"] for row in found["parts"]["never"]["rows"]].count(f"project/memories/{david}.md") == 1
     assert (found["memories"], found["parts"]["in_vain"]["found"]) == (2, 0)

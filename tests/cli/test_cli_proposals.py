@@ -76,3 +76,14 @@ def test_doctor_counts_what_waits(cli: Cli, project: str, waiting: str) -> None:
     assert checks["proposals"]["found"] == f"1 in {project}; `livememfs proposals list {project}` shows them"
     cli("proposals", "accept", project, waiting)
     assert "proposals" not in {check["name"] for check in cli("doctor", "--json").json["checks"]}
+
+
+def test_a_digest_says_how_many_memories_wait_and_where(cli: Cli, project: str) -> None:
+    cli("space", "proposals", project)
+    cli("note", project, "--category", "decision", "We chose S3.")
+
+    dry, real = cli("digest", project, "--dry-run"), cli("digest", project)
+
+    dry.shows(f"1 note would be read, 1 memory would wait in {project}/.proposals/")
+    real.shows(f"1 note read, 1 memory waits in {project}/.proposals/ until a person accepts or refuses")
+    assert "stored" not in dry.out + real.out

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,47 @@ async def test_what_was_not_touched_is_fresh_and_what_was_is_changed(tree: GitTr
         assert await status(code, tree, parse) is CodeStatus.CHANGED
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parse in src/parser.py splits at blanks",
+        "The splitting is done by parse, in `src/parser.py`.",
+        "parse (src/parser.py) splits at blanks",
+        "Blanks are left to parse and to in src/parser.py",
+        "Only fetch and parse in ./src/parser.py split",
+        "src/parser.py's parse splits at blanks",
+        "`src/parser.py`::parse splits at blanks",
+        "parse() splits at blanks, see src/parser.py",
+        "the parse function of src/parser.py splits at blanks",
+        "the function parse of the file src/parser.py splits at blanks",
+        "parse dans src/parser.py coupe aux blancs",
+        "la fonction parse du fichier src/parser.py coupe aux blancs",
+    ],
+)
+async def test_a_plain_word_beside_a_file_that_defines_it_is_its_symbol(tree: GitTree, text: str) -> None:
+    async with opened() as code:
+        claim = await claimed(code, tree, text)
+        assert places(claim) == [("src/parser.py", "parse")]
+        tree.write("src/parser.py", PARSER.replace("return 1", "return 2"))
+        assert await status(code, tree, claim) is CodeStatus.FRESH
+        tree.write("src/parser.py", PARSER.replace("def parse(text):\n    return text.split()\n", ""))
+        assert await status(code, tree, claim) is CodeStatus.GONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "blanks in src/parser.py split, as text",  # a word that the file does not define
+        "text in src/parser.py",  # one that it only uses
+        "other files parse; src/parser.py splits",  # defined, but not said of the file
+        "see parse in lib/src/parser.py, and src/parser.py",
+    ],
+)
+async def test_a_plain_word_that_is_not_said_to_be_in_a_file_is_none_of_its_symbols(tree: GitTree, text: str) -> None:
+    async with opened() as code:
+        assert ("src/parser.py", "") in places(await claimed(code, tree, text))
+
+
 async def test_what_was_removed_is_gone_and_comes_back_with_its_code(tree: GitTree) -> None:
     async with opened() as code:
         parse = await claimed(code, tree, "`parse` in src/parser.py")
@@ -180,6 +222,51 @@ async def test_a_squashed_branch_counts_as_merged_where_its_code_is(tree: GitTre
         tree.commit("squashed")
 
         assert (await verdict(code, tree, claim)).mark == ""
+
+
+@pytest.mark.parametrize("then", ["deleted", "kept"])
+async def test_what_is_said_of_no_code_counts_here_once_its_branch_was_squashed(
+    tree: GitTree, tmp_path: Path, then: str
+) -> None:
+    """Also when main goes on, and when the branch went on after the fact, as long as it is there."""
+    async with opened() as code:
+        side = tree.worktree(tmp_path / "side", "feature/x")
+        side.write("src/new file.py", "def invent():\n    return 1\n")
+        (side.top / "src/client.py").unlink()
+        side.commit("new")
+        early = await claimed(code, side, "We chose Kafka")
+        side.write("src/new file.py", "def invent():\n    return 2\n")
+        side.commit("newer")
+        late = await claimed(code, side, "We meet on Mondays")
+        for claim in (early, late):
+            assert (await verdict(code, tree, claim)).mark == "on branch feature/x, not merged"
+
+        tree.git("merge", "-q", "--squash", "feature/x")
+        tree.commit("squashed")
+        tree.write("src/new file.py", "def invent():\n    return 3\n")
+        tree.commit("main goes on")
+        if then == "deleted":
+            tree.git("worktree", "remove", "--force", str(side.top))
+            tree.git("branch", "-q", "-D", "feature/x")
+
+        assert (await verdict(code, tree, late)).mark == ""
+        assert bool((await verdict(code, tree, early)).mark) == (then == "deleted")
+
+
+async def test_a_branch_of_which_a_part_is_here_is_not_merged(tree: GitTree, tmp_path: Path) -> None:
+    async with opened() as code:
+        side = tree.worktree(tmp_path / "side", "feature/x")
+        side.write("src/new.py", "def invent():\n    return 1\n")
+        side.write("src/parser.py", "")
+        side.commit("new")
+        claim = await claimed(code, side, "We chose Kafka")
+        tree.write("src/new.py", "def invent():\n    return 1\n")
+        tree.commit("a part of it")
+        tree.git("branch", "-q", "other")
+        reused = replace(claim, place=replace(claim.place, branch="other"))
+
+        for each in (claim, reused):  # the tip of `other` is here, but it has nothing of the commit
+            assert "not merged" in (await verdict(code, tree, each)).mark
 
 
 async def test_what_was_not_committed_on_another_branch_is_not_said_to_have_changed(

@@ -14,7 +14,8 @@ from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.errors import NotFound
 from livememfs.memories import storing as memories
-from livememfs.memories.audit import COLD_READ, IN_VAIN, ROWS, Audit, AuditPart, Row, audit
+from livememfs.memories.audit import COLD_READ, IN_VAIN, ROWS, Audit, AuditPart, Contradicted, Row, audit
+from livememfs.recall.index.engine import Engine
 from livememfs.recall.likeness.contradiction import RELATION
 from livememfs.records import keys
 from livememfs.records.observation import Observation
@@ -172,15 +173,21 @@ async def test_a_space_that_is_not_there_is_named(tmp_path: Path) -> None:
             await audit(app.replica, app.clock, app.recall, app.uses, "nowhere")
 
 
-async def test_what_the_code_contradicts_has_a_place(tmp_path: Path) -> None:
+async def test_what_the_code_contradicts_has_a_place_with_its_counts(tmp_path: Path) -> None:
     async with opened(tmp_path) as app:
         key = await remember(app, "the parser is in parse.py")
+        gone = await remember(app, "the lexer is in lex.py")
+        tell(app, gone, 35)
 
-        async def stale(space: str) -> Sequence[Row]:
-            return [Row(f"{space}/memories/x.md", why="parse.py is gone")]
+        async def stale(index: Engine, space: str, memories: Sequence[str]) -> Contradicted:
+            assert {*memories} == {key, gone}
+            return Contradicted((Row(gone, why="lex.py is gone"),), where="tool on main")
 
+        await app.recall.prepare([SPACE], DONE_WITHIN)
         found = await audit(app.replica, app.clock, app.recall, app.uses, SPACE, stale=stale)
-        assert [row.why for row in part(found, "stale").rows] == ["parse.py is gone"]
+        (row,) = part(found, "stale").rows
+        assert (row.why, row.worth.told, row.text) == ("lex.py is gone", 35, "the lexer is in lex.py")
+        assert part(found, "stale").title.endswith("tool on main")
         assert paths(found, "never") == [key]
 
 

@@ -81,6 +81,27 @@ def test_an_agent_decides_nothing_and_a_move_to_elsewhere_loses_nothing(space: P
     assert os.listdir(space / "memories/.history") == []
 
 
+def test_a_move_out_of_the_mount_decides_nothing_and_rm_decides_after_any_look(space: Path, tmp_path: Path) -> None:
+    waiting = names(space)
+    first = waiting[0]
+    page = (space / ".proposals" / first).read_text()
+
+    for command in (
+        f"mv .proposals/{first} {tmp_path}/",
+        f"mv .proposals {tmp_path}/all",
+        f"""python3 -c 'import shutil; shutil.move(".proposals/{first}", "{tmp_path}/moved.md")'""",
+    ):
+        assert "Operation not permitted" in by("ada", command, space, status=1)
+    assert names(space) == waiting
+    assert (tmp_path / first).read_text() == page
+    assert "`rm` refuses a proposal" in (space.parent / ".livememfs/errors.ndjson").read_text()
+
+    by("ada", f"cat .proposals/{first}; rm .proposals/{first}", space)
+    assert names(space) == waiting[1:]
+    assert "Read-only file system" in by("ada", "rm -r .proposals", space, status=1)
+    assert names(space) == []
+
+
 def test_what_waits_is_not_found_and_not_told(space: Path) -> None:
     assert "S3" not in sh("cat context.md", cwd=space).stdout
     search = 'ls "search/in:memories We chose S3"'

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from hooking import hook, used
-from machine import SPACE, Mount, StartMount, sh
+from machine import SPACE, Mount, StartMount, livememfs, sh
 from test_mount_watch import until
 
 from livememfs.memories.opened import RESTS
@@ -95,3 +97,32 @@ def test_who_reads_a_memory_uses_it_and_who_reads_all_does_not(start_mount: Star
     assert uses(mount)[2] == 1
     os.setxattr(mount / SPACE / "memories" / PORT, "user.livememfs.related_to", LEASE.encode())
     assert uses(mount) == [2, 1, 1], "the one that is linked, and the one that it is linked to"
+
+
+def test_the_command_shows_the_counts_of_the_mount_and_what_is_stale_where_it_is_called(
+    start_mount: StartMount, folder: Path, tmp_path: Path
+) -> None:
+    mount = started(start_mount, folder)
+    code = tmp_path / "code"
+    sh(
+        "git init -q code && cd code && git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m begin"
+        " && echo 'def load(): pass' > loader.py"
+        f" && echo 'the service loads in loader.py' > {mount.path}/{SPACE}/memories/20260220T140300_fact_0000000d.md"
+        " && rm loader.py",
+        cwd=tmp_path,
+    )
+    ask(mount)
+    until(lambda: worth(mount, IDLE)["told"] == "1", 10)
+
+    def found() -> Any:
+        command = f"audit {SPACE} --json --store {folder}"
+        return json.loads(livememfs(command, env=mount.environment, cwd=code).stdout)
+
+    until(lambda: found()["parts"]["stale"]["found"] == 1, 20)
+    audit = found()
+    assert audit["told"] >= 3
+    assert PORT not in str(audit["parts"]["never"])
+    assert "loader.py: gone" in audit["parts"]["stale"]["rows"][0]["why"]
+    elsewhere = json.loads(livememfs(f"audit {SPACE} --json --store {folder}", env=mount.environment).stdout)
+    assert elsewhere["parts"]["stale"]["rows"] == []
+    assert "no repository" in str(elsewhere["notes"])

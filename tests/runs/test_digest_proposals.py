@@ -36,6 +36,7 @@ async def test_what_a_digest_would_store_waits_with_its_source(world: World) -> 
 
     (proposal,) = await waiting(world)
     assert (result.state, await memories(world)) == ("ok", {})
+    assert (result.metrics.memories_stored, result.metrics.memories_proposed) == (0, 1)
     assert (proposal.by, proposal.why) == ("digest 1", f"from {note.rpartition('/')[2]}")
     assert "David is the brother of Mickael" in proposal.content
 

@@ -20,9 +20,15 @@ def stands(older: str, newer: str) -> bool:
 
 
 def told(older: str, said: float, newer: str, last: float) -> str:
-    """`2026-03-01: tabs; 2026-11-20: spaces`, of texts and the seconds since 1970 at which they were said."""
-    return f"{_dated(older, said)}; {_dated(newer, last)}"
+    """`2026-03-01: tabs; 2026-11-20: spaces`, of texts and the seconds since 1970 at which they were said. Two of one
+    day have the time with it, in UTC.
+    """
+    one_day = _at("%Y-%m-%d", said) == _at("%Y-%m-%d", last)
+    form = "%Y-%m-%d %H:%M" if one_day else "%Y-%m-%d"
+    return "; ".join(
+        f"{_at(form, at)}: {' '.join(text.split()).rstrip('.')}" for text, at in ((older, said), (newer, last))
+    )
 
 
-def _dated(text: str, seconds: float) -> str:
-    return f"{time.strftime('%Y-%m-%d', time.gmtime(seconds))}: {' '.join(text.split()).rstrip('.')}"
+def _at(form: str, seconds: float) -> str:
+    return time.strftime(form, time.gmtime(seconds))

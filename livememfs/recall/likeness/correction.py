@@ -27,6 +27,13 @@ MOST_OF_A_VALUE = 4
 """Content words; what differs in more is another statement, not another value."""
 
 
+_NOW = re.compile(
+    r"(?<!until )(?<!by )(?<!for )(?<!up to )\b(?:now|nowadays)\b"
+    r"|(?<!pour )(?<!jusqu a )\b(?:maintenant|desormais|dorenavant)\b"
+)
+"""In a text without accents: from the moment of the statement on."""
+
+
 class Verdict(StrEnum):
     """What the newer of two statements is to the older."""
 
@@ -262,6 +269,22 @@ def _run(these: list[Word], statement: Statement) -> bool:
 
 
 def _valued(pair: _Pair) -> Verdict | None:
+    """Both say the same but for one value; the newer may say itself that its value holds from now on."""
+    verdict = _of_values(pair)
+    return Verdict.CORRECTS if verdict is Verdict.CONTRADICTS and _from_now(pair) else verdict
+
+
+def _from_now(pair: _Pair) -> bool:
+    """`indents with tabs`, `indents with four spaces now`. What somebody is, or where, may both hold: `in a hurry`."""
+    older, newer = pair.older, pair.newer
+    if min(older.verb, newer.verb) < 0 or _NOW.search(older.folded) or not _NOW.search(newer.folded):
+        return False
+    one, other = pair.gone[0], pair.new[0]
+    same_place = one.role == other.role and _before(one, older) == _before(other, newer)
+    return same_place and not (one.role and older.tokens[older.verb] in words.COPULAS)
+
+
+def _of_values(pair: _Pair) -> Verdict | None:
     """Both say the same but for one value, at the same place of the sentence."""
     gone, new = pair.gone, pair.new
     older, newer = pair.older, pair.newer
@@ -290,7 +313,7 @@ def _valued(pair: _Pair) -> Verdict | None:
 
 
 def _how_many(pair: _Pair, gone: list[Word], new: list[Word]) -> Verdict | None:
-    """`tabs`, `four spaces`: a value that one of them counts; never sure enough to hide the older."""
+    """`tabs`, `four spaces`: a value that one of them counts; by itself not sure enough to hide the older."""
     one, other = ([w for w in side if not w.number] for side in (gone, new))
     alone = len(one) == len(other) == 1 and one[0].role == other[0].role != ""
     return Verdict.CONTRADICTS if alone and _named(pair, one[0], other[0]) is not None else None

@@ -27,7 +27,7 @@ _WANTS = re.compile(
     r"(?:\w+er|\w+ir|\w+re|s \w+)\b|next (?:year|month|week)|l an prochain|l annee prochaine|prochainement)"
 )
 _ASIDE = re.compile(
-    r"\b(?:from now on|after all|for now|these days|as of (?:now|today)|at the moment|by the way|last (?:week|month"
+    r"(?i)\b(?:from now on|after all|for now|these days|as of (?:now|today)|at the moment|by the way|last (?:week|month"
     r"|year)|yesterday|this (?:week|month|year)|every day|hier|cette (?:semaine|annee)|ce mois ci|le mois dernier"
     r"|la semaine derniere|l annee derniere|pour l instant|en ce moment|any ?more|a partir de maintenant"
     r"|tous les jours)\b"
@@ -203,10 +203,19 @@ def _verb(tokens: list[tuple[str, bool]]) -> int:
         started = started or (word not in words.ARTICLES and word not in words.PREPOSITIONS)
     started = False
     for at, (word, capital) in enumerate(tokens[:-1]):
-        before, after = tokens[at - 1][0] if at else "", tokens[at + 1]
+        after = next((token for token in tokens[at + 1 :] if token[0] not in words.NOW), tokens[at])
+        before = tokens[at - 1][0] if at else ""
         object_follows = after[0] in _FOLLOW or after[0][0].isdecimal()
         form = re.search(r"(?:[^s]s|ed|e|ent|it|t)\Z", word)
-        if started and form and not capital and object_follows and before not in _NOUNS and len(word) > 3:
+        if (
+            started
+            and form
+            and not capital
+            and object_follows
+            and before not in _NOUNS
+            and len(word) > 3
+            and word not in words.NOW
+        ):
             return at
         started = started or (word not in words.ARTICLES and word not in words.PREPOSITIONS)
     last = max((at for at, (word, _) in enumerate(tokens) if word[0].isalnum()), default=0)

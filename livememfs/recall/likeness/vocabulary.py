@@ -30,7 +30,7 @@ INDEFINITE = _words("a an one un une una ein eine einen einem einer")
 SMALL = _words(
     """it its there be been being very so just only all every each any some per than then here yet still today now
     currently y se s en il elle ils elles ce qu que qui tres tout tous toute toutes chaque encore actuellement
-    seul seulement desormais maintenant et and or ou both must should can will would peut doit faut m t j hui
+    seul seulement desormais dorenavant maintenant et and or ou both must should can will would peut doit faut m t j hui
     aujourd these days again nouveau uniquement which up out as since depuis too even pas plus"""
 )
 PREPOSITIONS = _groups(

@@ -82,6 +82,7 @@ class DigestPlan:
     :facts:    in the reply's order
     :coverage: what became of each note; for a note that was used, the collections
     :verbatim: the facts are the notes themselves: no model has read and judged them
+    :proposed: the space asks a person first: they wait in `.proposals/`
     """
 
     facts: tuple[DigestFact, ...]
@@ -89,6 +90,7 @@ class DigestPlan:
     unsourced: tuple[Unsourced, ...] = ()
     warnings: tuple[str, ...] = ()
     verbatim: bool = False
+    proposed: bool = False
 
     @property
     def new(self) -> tuple[DigestFact, ...]:
@@ -130,7 +132,7 @@ def make_plan(
     warnings = tuple(f"{fact.same_as} says this already: {shown(fact.content)}" for fact in judged if fact.same_as)
     new = [fact for fact in judged if fact.unsourced and not fact.same_as]
     unsourced = tuple(Unsourced(fact.collection, 1, fact.content, fact.unsourced) for fact in new)
-    return DigestPlan(tuple(judged), Coverage(fates), unsourced, warnings, verbatim)
+    return DigestPlan(tuple(judged), Coverage(fates), unsourced, warnings, verbatim, inputs.meta.proposals)
 
 
 class JoinedFacts(Joined[DigestInputs, DigestPlan]):
@@ -169,7 +171,13 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
 
     def plan(self, coverage: Coverage) -> DigestPlan:
         """One plan for all requests."""
-        return DigestPlan(tuple(self._facts), coverage, tuple(self._unsourced), tuple(self._warnings))
+        return DigestPlan(
+            tuple(self._facts),
+            coverage,
+            tuple(self._unsourced),
+            tuple(self._warnings),
+            proposed=self._inputs.meta.proposals,
+        )
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
         await store(replica, clock, entry, again=again)
 
     def figures(self, plan: DigestPlan) -> dict[str, Any]:
-        return {"memories_stored": len(plan.new)}
+        return {"memories_proposed" if plan.proposed else "memories_stored": len(plan.new)}
 
     def leaving(self, inputs: DigestInputs, plan: DigestPlan) -> int:
         return len(plan.coverage.fates)

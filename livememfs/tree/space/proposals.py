@@ -1,8 +1,9 @@
 """`.proposals/`: what waits in a space for a person; `mv` accepts, `rm` refuses, `.decided/` has what was decided.
 
-Owns where a proposal may be moved: into the folder it is for, under its own name. A move to anywhere else in the mount
-is refused, since `mv` would copy the page and refuse the proposal. Refuses processes of agents, and callers that are no
-process of this machine: a tool call is an agent's. Trio thread only.
+Owns where a proposal may be moved: into the folder it is for, under its own name. A move to anywhere else is refused,
+since `mv` would copy the page and refuse the proposal. Out of the mount the kernel asks for no move: `mv` reads the
+page and removes it. So no process that has opened a page removes it; `rm` opens none. Refuses processes of agents, and
+callers that are no process of this machine: a tool call is an agent's. Trio thread only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from livememfs.memories.proposalpage import page_of
 from livememfs.records.proposal import DECIDED_SUFFIX, Proposal
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.node import ACTING, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+from livememfs.tree.writer import process_of
 
 if TYPE_CHECKING:
     from livememfs.store.base import StoredObject
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 NAME = ".proposals"
 DECIDED = ".decided"
 WHY = "livememfs computes it; `mv` accepts a proposal, `rm` refuses it"
+COPIED = (
+    "the process that removes it has read it, as `mv` does to take it out of the mount: `rm` refuses a proposal, and"
+    " `cp` copies its page"
+)
+READERS = 1_000
+"""Pages that were opened, each with its process, that one space remembers; the oldest are forgotten."""
 
 
 class ProposalFile(ComputedFile):
@@ -47,17 +55,20 @@ class ProposalFile(ComputedFile):
         )
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if isinstance(self.parent, Proposals):
+            self.parent.read_by(caller.pid, self.name)
         return await (self.accepted.open(mode, caller) if self.accepted is not None else super().open(mode, caller))
 
 
 class Proposals(ReadOnlyDirectory):
     """The directory of one space."""
 
-    __slots__ = ("context", "decided", "space")
+    __slots__ = ("_readers", "context", "decided", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, NAME, WHY, mode=0o755)
         self.context, self.space = context, space
+        self._readers: dict[tuple[str, int, bytes], None] = {}
         self.decided = Decided(self, context, space)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
@@ -80,7 +91,20 @@ class Proposals(ReadOnlyDirectory):
     async def unlink(self, name: str) -> None:
         if name == DECIDED:
             raise self.refuse("removing it")
-        await proposals.refuse(self.context.replica, self.context.clock, self.space, name, by=self._who(name))
+        by = self._who(name)
+        caller = ACTING.get()
+        if caller is not None and caller.pid and (name, *process_of(caller.pid)) in self._readers:
+            raise errors.NotPermitted(COPIED, path=self.path_of(name))
+        await proposals.refuse(self.context.replica, self.context.clock, self.space, name, by=by)
+
+    def read_by(self, pid: int, name: str) -> None:
+        """A process has opened a page."""
+        if pid:
+            reader = (name, *process_of(pid))
+            self._readers.pop(reader, None)
+            self._readers[reader] = None
+            if len(self._readers) > READERS:
+                del self._readers[next(iter(self._readers))]
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         _, proposal = await proposals.the_one(self.context.replica, self.space, name)

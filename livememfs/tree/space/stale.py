@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from heapq import nlargest
 from typing import TYPE_CHECKING, Protocol
 
-from livememfs.code.anchor import Anchor, Claim
+import trio
+
+from livememfs.code.anchor import Anchor, Claim, CodePlace
 from livememfs.code.checking import CodeStatus, CodeVerdict
 from livememfs.code.workplaces import ON_REQUEST
 from livememfs.errors import NotFound, NotText
-from livememfs.memories.audit import Row
+from livememfs.memories.audit import Contradicted, Row
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
@@ -23,6 +26,7 @@ from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.space.shelf import Shelf
 
 if TYPE_CHECKING:
+    from livememfs.recall.index.engine import Engine
     from livememfs.tree.context import Context
 
 NAME = ".stale"
@@ -30,6 +34,7 @@ WHY = "livememfs computes it; edit or remove the record, or its code"
 MOST = 2_000
 """Records that are looked at, the newest."""
 READ_AT_ONCE = 256
+NOWHERE = "nothing was looked up in code, of which {} memories speak: this directory is in no repository"
 STALE = (CodeStatus.CHANGED, CodeStatus.GONE)
 _TOLD = {
     CodeStatus.CHANGED: "changed: it is told with that word.",
@@ -144,27 +149,28 @@ class StaleRecords(ReadOnlyDirectory):
 
 
 class StaleMemories:
-    """What is stale in any space, for the audit."""
+    """What is stale in any space, for the audit: in the code of `folder`, if that is in a repository, else as above."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._claims: dict[str, dict[str, OfMemories]] = {}
+    def __init__(self, context: Context, folder: str = "") -> None:
+        self._context, self._folder = context, folder
 
-    async def rows(self, space: str) -> list[Row]:
-        """The stale memories of a space, each with what became of its code."""
-        code, rows = self._context.code, []
-        folders = code.folders(space)
-        by_folder = self._claims.setdefault(
-            space, {each: OfMemories(Shelf(self._context, space, each)) for each in keys.COLLECTIONS}
-        )
-        for collection, of in by_folder.items() if folders else ():
-            claims = await of.newest(MOST)
-            verdicts = await code.verdicts(folders, list(claims.values()), ON_REQUEST)
-            for (name, claim), verdict in zip(claims.items(), verdicts, strict=True):
-                if _is_stale(verdict):
-                    why = "; ".join(_said(claim, *each) for each in verdict.of if each[1] is not CodeStatus.FRESH)
-                    rows.append(Row(f"{space}/{collection}/{name}", why=why))
-        return rows
+    async def found(self, index: Engine, space: str, memories: Sequence[str]) -> Contradicted:
+        """The stale ones of the newest of some memories, which are given by the keys of their objects."""
+        code, newest = self._context.code, nlargest(MOST, memories, key=lambda key: key.rpartition("/")[2])
+        hits = await trio.to_thread.run_sync(index.called, newest)
+        every = {key: Claim.of_labels(hits[key].record.labels) for key in newest if key in hits}
+        claims = {key: claim for key, claim in every.items() if claim is not None}
+        folders = code.folders(space, first=self._folder)
+        here = await code.place(folders) if claims else CodePlace()
+        if not here.repository:
+            return Contradicted(note=NOWHERE.format(len(claims)) if claims else "")
+        verdicts = await code.verdicts(folders, list(claims.values()), ON_REQUEST)
+        rows = [
+            Row(key, why="; ".join(_said(claim, *each) for each in verdict.of if each[1] is not CodeStatus.FRESH))
+            for (key, claim), verdict in zip(claims.items(), verdicts, strict=True)
+            if _is_stale(verdict)
+        ]
+        return Contradicted(tuple(rows), " on ".join(filter(None, (here.repository, here.branch))))
 
 
 def _is_stale(verdict: CodeVerdict) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from livememfs.recall.likeness.contradiction import told
 from livememfs.recall.likeness.correction import Verdict, judged
 from livememfs.recall.likeness.statement import read
 
@@ -66,13 +67,49 @@ def test_what_may_be_one_of_several_is_a_contradiction_and_hides_nothing() -> No
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
-        ("The shop indents with tabs", "The shop indents with four spaces now"),  # the value has a number with it
+        ("The shop indents with tabs", "The shop indents with four spaces"),  # the value has a number with it
+        ("The crew travels by train", "The crew travels by bus for now"),  # and later by train again
+        ("The crew travels by train now", "The crew travels by bus now"),  # either may be meant as news
         ("The default branch is master", "The default branch is main"),  # a word, of what is called the one there is
         ("La branche principale est develop", "La branche principale est trunk"),
     ],
 )
 def test_another_value_that_is_no_name_of_what_there_is_one_of_is_a_contradiction(older: str, newer: str) -> None:
     assert judged(older, newer, None) is Verdict.CONTRADICTS
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The shop indents with tabs", "The shop indents with four spaces now"),
+        ("The code base indents with tabs", "From now on the code base indents with four spaces"),
+        ("We travel by train", "We travel by bus from now on"),
+        ("The project indents with tabs", "From now on, the project indents with four spaces"),
+        ("Le projet indente avec des tabulations", "Le projet indente désormais avec quatre espaces"),
+        ("Le projet indente avec des tabulations", "Dorénavant, le projet indente avec quatre espaces"),
+    ],
+)
+def test_what_says_itself_that_it_holds_from_now_on_replaces_what_it_would_contradict(older: str, newer: str) -> None:
+    assert judged(older, newer, None) is Verdict.CORRECTS
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Nathan is in the platform team", "Nathan is on parental leave now"),
+        ("Tom is in Paris", "Tom is in a hurry now"),
+        ("The team indents with tabs", "The team works with Anna now"),
+    ],
+)
+def test_a_word_for_now_replaces_nothing_of_another_kind(older: str, newer: str) -> None:
+    for near in (None, 0.6, 0.9):
+        assert judged(older, newer, near) is not Verdict.CORRECTS
+
+
+def test_a_pair_has_the_days_and_two_of_one_day_their_times() -> None:
+    noon, day = 1_771_588_800.0, 86_400.0  # 2026-02-20
+    assert told("tabs.", noon, "spaces", noon + day) == "2026-02-20: tabs; 2026-02-21: spaces"
+    assert told("tabs.", noon, "spaces", noon + 3_720) == "2026-02-20 12:00: tabs; 2026-02-20 13:02: spaces"
 
 
 def test_texts_about_two_things_are_distinct_whatever_their_words() -> None:
