@@ -48,6 +48,7 @@ OFF: dict[str, dict[str, Any]] = {
     "several": {"several": False},
     "floor": {"floor": False},
     "newest": {"newest": False},
+    "standing": {"standing": 0.0},
 }
 
 

@@ -17,6 +17,7 @@ import structlog
 from livememfs.code.anchor import Claim
 from livememfs.errors import NotText
 from livememfs.recall.index.record import Record
+from livememfs.recall.index.standing import standing_labels
 from livememfs.records import keys
 from livememfs.records.agentnames import of_client
 from livememfs.records.memory import TOPIC_TYPES, Memory
@@ -137,7 +138,7 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, of_object: dict[str, 
         title=_first_line(body),
         created=int(memory.created_at.timestamp()),
         importance=memory.importance,
-        labels=(*labels, *(("file", name) for name in files_in(body))),
+        labels=(*labels, *(("file", name) for name in files_in(body)), *standing_labels(body)),
         pieces=(body,),
         links=memory.links,
         channel=memory.channel_id,
@@ -233,6 +234,7 @@ def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:
     for name, label in _LABELS.items():
         yield from ((label, value) for value in _texts(note.extra.get(name)))
     yield from (("file", name) for name in files_in(body))
+    yield from standing_labels(body)
 
 
 def _texts(value: Any) -> list[str]:

@@ -26,7 +26,8 @@ class Record:
     :type:    the note's category, the memory's or the observation's type, or that of an agent's own file
     :created: seconds since 1970
     :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`; `trust` where it is not that of the kind;
-              `superseded_by` and `contradicted_by` with the names of newer observations
+              `superseded_by` and `contradicted_by` with the names of newer observations; `standing` of an instruction
+              or a preference
     :pieces:  texts that are found one by one, the whole first
     :links:   pairs of a relation and the id of another memory of the space, or of another observation
     :channel: where it was said, for those who ask for what was said there

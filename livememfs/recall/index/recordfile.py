@@ -18,7 +18,7 @@ from livememfs import private
 from livememfs.errors import NoSpace
 from livememfs.recall.index.exchanged import Damaged
 
-VERSION = 6
+VERSION = 7
 _AT_ONCE = 500
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 

@@ -42,6 +42,13 @@ _SEVERAL = re.compile(
     r"|\b(?:what|which|who) (?:are|were)\b|\bhow (?:many|often)\b|\bboth\b|\bin common\b"
     r"|\b(?:quels|quelles|lesquels|lesquelles|combien)\b|\b(?:tous|toutes) (?:les )?deux\b|\ben commun\b"
 )
+# By grammar alone, too: such a question asks for what was, and not for something to be done.
+_LOOKS_BACK = re.compile(
+    r"\b(?:did|was|were|when|since|order)\b|\bhow (?:many|long|much|often|far)\b"
+    r"|\b(?:have|has|had) (?:i|we|you|he|she|they|the|my|our)\b|\b(?:summar\w+|recap\w*|overview)\b"
+    r"|\b(?:combien|quand|depuis|ordre)\b|\b(?:ai-je|a-t-\w+|avons-nous|avez-vous|as-tu)\b"
+    r"|\b(?:etai\w*|avai\w*|resume\w*|recapitul\w*)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +57,14 @@ class Hints:
 
     :author:  folded; empty unless exactly one of those who wrote here is named
     :several: whether the question asks for several things, which stand in several places then
+    :looks_back: whether it asks for what was said or done
     """
 
     author: str = ""
     types: frozenset[str] = frozenset()
     months: frozenset[tuple[int | None, int, int | None]] = frozenset()
     several: bool = False
+    looks_back: bool = False
 
     def fit(self, record: Record | Brief) -> int:
         """How many hints a record fits."""
@@ -82,7 +91,13 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
         if match["month"] not in ("may", "mars", "mai") or match["year"] or match["day"] or _after_in(folded, match)
     )
     types = frozenset(name for name, pattern in _TYPE.items() if pattern.search(folded))
-    return Hints(named[0] if len(set(named)) == 1 else "", types, months, _SEVERAL.search(folded) is not None)
+    return Hints(
+        named[0] if len(set(named)) == 1 else "",
+        types,
+        months,
+        _SEVERAL.search(folded) is not None,
+        _LOOKS_BACK.search(folded) is not None,
+    )
 
 
 def dates_in(text: str) -> str:

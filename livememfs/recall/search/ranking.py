@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Literal
 
+from livememfs.recall.index import standing
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.record import Brief, Record
@@ -23,8 +23,9 @@ from livememfs.recall.search import newest
 from livememfs.recall.search.floor import BEST, Seen, is_answered
 from livememfs.recall.search.graph import seeds_of, walk
 from livememfs.recall.search.hints import Hints, hints_in
-from livememfs.recall.search.query import Filter, Query
+from livememfs.recall.search.query import Query
 from livememfs.recall.search.telling import share_of_names, share_of_words
+from livememfs.recall.search.where import restriction
 
 Strategy = Literal["strict", "words", "semantic", "hybrid"]
 
@@ -36,10 +37,13 @@ so many for each that may be told.
 READ, READ_UNASKED = 50, 10
 """Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
 SITTING_BEST = 3
+STANDING, STANDING_NEAR = 3, 0.1
+"""Instructions and preferences that are thought of, and the least cosine to the question that each has."""
+HOLDS = 1.0
+"""The score of one, for a message: about that of a text with all of its words."""
 MOST_UNWANTED = 10_000
 UNANSWERED = "what is nearest does not answer it; with `in:all` before the question it is shown"
 _LAST = "\U0010ffff"
-_KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Ranking:
     :hints:    weight of the list of what fits the question's hints, beside 1 for words and meaning
     :graph:    weight of the list of what memories that fit lead to by their links
     :reached:  the most of what they lead to that counts
+    :standing: place of the first standing instruction or preference in whose scope the question may be, as the share
+               of the score of what is first: behind some four that fit better
 
     For a question that asks for several things, which stand in several places:
 
@@ -77,6 +83,7 @@ class Ranking:
     damping: int = 60
     hints: float = 0.1
     graph: float = 0.9
+    standing: float = 0.95
     reached: int = 3
     further: float = 0.05
     length: float = 0.2
@@ -87,7 +94,7 @@ class Ranking:
     read: int = READ
 
 
-UNASKED = Ranking(hints=0.0, graph=0.0, newest=False, candidates=CANDIDATES_UNASKED)
+UNASKED = Ranking(hints=0.0, graph=0.0, standing=0.0, newest=False, candidates=CANDIDATES_UNASKED)
 """For messages: without hints and links, scores stay scores and can be compared with the best one; lines say when."""
 
 
@@ -196,9 +203,9 @@ def _with_phrases(
 def fitting_best(
     index: Engine, text: str, question: Floats | None, spaces: Sequence[str], most: Mapping[str, int]
 ) -> list[tuple[int, Record, float]]:
-    """The records that fit a message best, of each kind at `most` so many, with their numbers and scores, best first.
-    Scores of several calls can be compared. Kinds share the pieces that are looked at, so one that is much larger than
-    the others has a call of its own.
+    """The records that fit a message best, of each kind at `most` so many, with their numbers and scores, best first;
+    before them instructions and preferences. Scores of several calls can be compared. Kinds share the pieces that are
+    looked at, so one that is much larger than the others has a call of its own.
     """
     where = Restriction(fields=(("space", tuple(spaces)), ("kind", tuple(most))))
     left = dict(most)
@@ -206,8 +213,13 @@ def fitting_best(
     candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
     ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
     best: list[_Candidate] = []
-    ranked, answered = _ranked(index, Query(text=text), question, where, spaces, ranking)
-    for candidate in ranked if answered else ():
+    query, hints = Query(text=text), hints_in(text, index.spelt("agent", spaces))
+    ranked, answered = _ranked(index, query, question, where, spaces, ranking)
+    holding = _holding(index, query, question, where, hints, ranked)
+    for candidate in holding:
+        candidate.score = max(candidate.score, HOLDS)
+    others = [candidate for candidate in ranked if candidate not in holding] if answered else []
+    for candidate in (*holding, *others):
         if left[candidate.brief.kind] > 0:
             left[candidate.brief.kind] -= 1
             best.append(candidate)
@@ -223,52 +235,6 @@ def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[H
     newest = [stored.record for stored in index.strict(where, limit + len(known))]
     others = [record for record in newest if record.ref not in known]
     return [Hit(record, 0, 0.0, {"date": rank}) for rank, record in enumerate(others[: limit - len(hits)], 1)]
-
-
-# --- what may be found --------------------------------------------------------------------------------------------
-
-
-def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restriction | None:
-    """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
-    wanted_spaces = query.wanted("space")
-    named = tuple(space for space in spaces if not wanted_spaces or space in wanted_spaces)
-    conditions = [Filter("space", tuple(space for space in named if space not in query.unwanted("space")))]
-    conditions += [known for item in query.filters if (known := _as_indexed(index, item, named)) is not None]
-    wanted = tuple((item.field, item.values) for item in conditions if not item.negative)
-    if not all(values for _, values in wanted):
-        return None
-    unwanted = tuple((item.field, item.values) for item in conditions if item.negative and item.values)
-    where = Restriction(fields=wanted, without=unwanted, after=_seconds(query.after), before=_seconds(query.before))
-    files, not_files = query.wanted("file"), query.unwanted("file")
-    if not (files or not_files):
-        return where
-    numbers = tuple(index.fitting(where, files=files, not_files=not_files))
-    return replace(where, numbers=numbers) if numbers else None
-
-
-def _as_indexed(index: Engine, item: Filter, spaces: Sequence[str]) -> Filter | None:
-    """A filter by a field of the index, with the index's own values; None where there is no such field, or where the
-    filter lets everything through.
-    """
-    match item.field:
-        case "type" | "agent" as field:
-            return Filter(field, _as_written(index, field, item.values, spaces), item.negative)
-        case "tag" | "concept" | "subject" as field:
-            return Filter("label", tuple(f"{field}:{value.casefold()}" for value in item.values), item.negative)
-        case "in" if "all" not in item.values:
-            kinds = tuple(kind for value in item.values for kind in _KINDS.get(value, (value,)))
-            return Filter("kind", kinds, item.negative)
-    return None
-
-
-def _as_written(index: Engine, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
-    """The values as records spell them: people do not remember capitals."""
-    wanted = {fold(value) for value in values}
-    return tuple(value for value in index.spelt(name, spaces) if fold(value) in wanted)
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    return int(moment.timestamp()) if moment is not None else None
 
 
 # --- the lists and their fusion -----------------------------------------------------------------------------------
@@ -304,10 +270,31 @@ def _ranked(
     if ranking.graph and seeds and not query.phrases:
         reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
         linked = _linked(index, merged, seeds, reached)
-    ranked = _fused(merged, linked, hints, ranking)
+    holding = _holding(index, query, question, where, hints, merged) if ranking.standing else []
+    ranked = _fused(merged, linked, holding, hints, ranking)
     if ranking.newest:
         _put_newest_first(index, query, ranked)
     return ranked, not (ranking.floor and ranked) or _is_answered(query, ranked, meant, hints, authors)
+
+
+def _holding(
+    index: Engine,
+    query: Query,
+    question: Floats | None,
+    where: Restriction,
+    hints: Hints,
+    merged: Iterable[_Candidate],
+) -> list[_Candidate]:
+    """The list of instructions and preferences in whose scope a question may be, nearest first. Who asks for what was
+    said or done, by somebody or at all, asks for nothing that they apply to.
+    """
+    if question is None or query.phrases or query.without or hints.author or hints.looks_back:
+        return []
+    only = replace(where, fields=(*where.fields, ("label", standing.VALUES)))
+    near = [number for number, cosine in index.near(question, only, STANDING) if cosine >= STANDING_NEAR]
+    known, briefs = {candidate.brief.id: candidate for candidate in merged}, index.briefs(near)
+    found = [briefs[number] for number in near if number in briefs]
+    return [known.get(brief.id) or _Candidate(brief, part) for part, brief in found]
 
 
 def _put_newest_first(index: Engine, query: Query, ranked: list[_Candidate]) -> None:
@@ -454,21 +441,30 @@ def _add(
         candidate.score += value
 
 
-def _fused(merged: list[_Candidate], linked: Sequence[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
+def _fused(
+    merged: list[_Candidate],
+    linked: Sequence[_Candidate],
+    holding: Sequence[_Candidate],
+    hints: Hints,
+    ranking: Ranking,
+) -> list[_Candidate]:
     """Reciprocal rank fusion of the merged list with those of what fits the hints and of what is linked."""
     fitting = [candidate for candidate in merged if hints.fit(candidate.brief) > 0] if ranking.hints else []
-    if not fitting and not linked:
+    if not fitting and not linked and not holding:
         return merged
     # Of those that fit as many hints, the order of the merged list stays.
     for rank, candidate in enumerate(sorted(fitting, key=lambda candidate: -hints.fit(candidate.brief)), 1):
         candidate.reasons["hints"] = rank
-    for rank, candidate in enumerate(linked, 1):
-        candidate.reasons["graph"] = rank
+    for name, found in (("graph", linked), ("standing", holding)):
+        for rank, candidate in enumerate(found, 1):
+            candidate.reasons[name] = rank
     for rank, candidate in enumerate(merged, 1):
         candidate.score = 1 / (ranking.damping + rank)
-    both = list({candidate.brief.id: candidate for candidate in (*merged, *linked)}.values())
+    both = list({candidate.brief.id: candidate for candidate in (*merged, *linked, *holding)}.values())
     for candidate in both:
         for name, weight in (("hints", ranking.hints), ("graph", ranking.graph)):
             if name in candidate.reasons:
                 candidate.score += weight / (ranking.damping + candidate.reasons[name])
+        if "standing" in candidate.reasons:
+            candidate.score = max(candidate.score, ranking.standing / (ranking.damping + candidate.reasons["standing"]))
     return sorted(both, key=_Candidate.order)
