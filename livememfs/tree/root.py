@@ -65,13 +65,15 @@ class TreeStatistics:
 class Root(PlainDirectory):
     """The mount's top directory."""
 
-    __slots__ = ("_backups", "_places", "_search", "_spaces", "state")
+    __slots__ = ("_backups", "_places", "_search", "_spaces", "stale", "state")
 
     def __init__(self, context: Context) -> None:
         super().__init__(None, "", context, "")
         self._spaces: dict[str, Space] = {}
         self._backups = StoredDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
         self._search = SearchDirectory(self, SEARCH, context, "", self._readable)
+        self.stale = StaleMemories(context)
+        """For every audit: what it has read of the memories is kept once."""
         self.state = _state_directory(self, context)
         self._places = Places(self)
 
@@ -378,7 +380,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
     state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
-    audits = AuditPage(context, StaleMemories(context).rows)
+    audits = AuditPage(context, root.stale.rows)
     state.nodes[AUDIT] = ComputedFile(state, AUDIT, context, audits.content, lambda: audits.last)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}

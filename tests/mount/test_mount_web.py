@@ -84,6 +84,7 @@ PAGES = {
     "consolidation": "/s/project/consolidation",
     "run": "/s/project/consolidation/1",
     "proposals": "/s/project/proposals",
+    "audit": "/s/project/audit",
     "about": "/s/project/about",
     "about-edit": "/s/project/about?edit",
     "bank-edit": "/s/project/bank/decisions.md?view=edit",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
@@ -18,8 +19,8 @@ from livememfs.records.access import NOTHING, Access
 from livememfs.records.ledger import Entry, Write
 from livememfs.records.proposal import Proposal, key_of
 from livememfs.runs import held
+from livememfs.serve.headers import CONTENT_SECURITY_POLICY
 from livememfs.serve.web import Site
-from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
 from livememfs.text.outgoing import Outgoing
 
 PAGES = {
@@ -57,6 +58,7 @@ PAGES = {
     "/s/alpha/observations/0badcafe?": "found out for about 12,345 tokens",
     f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
     "/s/alpha/proposals": "Nothing waits.",
+    "/s/alpha/audit": "Never told, the oldest first",
     "/s/alpha/consolidation": "Dry run",
     "/s/alpha/consolidation?part=run": "No run since the mount.",
 }
@@ -555,3 +557,27 @@ async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_else
 async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Browser) -> None:
     for key in ("memories/nothing.md", "live/x.md", "bank/nothing.md", "", "../beta/bank/decisions.md"):
         await browser.post(TRUST, 404, key=key, trust="web")
+
+
+# --- the audit ----------------------------------------------------------------------------------------------------
+
+
+ODD_FILE = 'deep/"wells" & <b>.md'
+
+
+async def test_an_audit_leads_to_the_pages_of_what_it_found(app: App, browser: Browser) -> None:
+    """A memory whose text is HTML, and a section of a bank file whose name is odd: each row is a link that works."""
+    evil = MEMORY.replace("0a1b2c3d", "0a1b2c3e")
+    await put(app, f"{ALPHA}/memories/{evil}", "---\ntype: fact\n---\n<script>alert(1)</script> & tea\n")
+    await put(app, keys.bank_key(ALPHA, ODD_FILE), "# Wells\n\nThree.\n")
+    for _ in range(3):
+        app.tree.context.uses.told(ALPHA, [(f"{keys.bank_key(ALPHA, ODD_FILE)}#Wells", 40)])
+    page = Page(await browser.get("/s/alpha/audit"))
+    links = [link["href"] for link in page.all("a") if link.get("class") == "open"]
+
+    assert page.dangers() == []
+    assert f"/s/alpha/memory/memories/{evil}" in links
+    assert f"/s/alpha/bank/{quote(ODD_FILE)}" in links
+    assert "Told 3 times or more, and never used" in page.text
+    for href in links:
+        await browser.get(str(href))
