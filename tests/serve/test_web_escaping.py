@@ -147,7 +147,7 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
         "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
         "wanted": Wanted(tag=text), "choices": (text,), "run": run, "later": [2], "figures": {}, "cut": False,
         "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
-        "text": text, "settings": [(text, text, text)],
+        "text": text, "memories": [f"memories/{name}"], "settings": [(text, text, text)],
         "note": Note(MOMENT, text, text, (text,), "", text),
     }  # fmt: skip
     for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
