@@ -14,6 +14,7 @@ from livememfs.concurrency import in_thread
 from livememfs.memories.audit import audit
 from livememfs.memories.uses import moment
 from livememfs.records import keys
+from livememfs.serve.web.cards import when_named
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.render import count, place
 
@@ -34,6 +35,8 @@ _HEADING = ".md#"
 class AuditLine:
     """A record on the page: the address of its page (empty without one), its path in the space, and what it says.
 
+    :told:   when it was told last
+    :made:   when it was made, if its name says so
     :beside: the address and the path of the other record of a pair; empty without one
     """
 
@@ -43,6 +46,7 @@ class AuditLine:
     why: str
     figures: Sequence[str]
     told: datetime | None
+    made: datetime | None
     beside: tuple[str, str]
 
 
@@ -71,23 +75,26 @@ def shown_parts(found: Audit) -> list[ShownAuditPart]:
 
 
 def _part(part: AuditPart) -> ShownAuditPart:
-    advice = f"{part.advice[:1].upper()}{part.advice[1:]}."
+    words = part.advice.replace("`rm`", "forget")  # as the button says; a browser has no files to remove
+    advice = f"{words[:1].upper()}{words[1:]}."
     return ShownAuditPart(part.title, rendered(advice), [_row(row) for row in part.rows], part.found)
 
 
 def _row(row: Row) -> AuditLine:
     beside = (_address(row.beside), _inside(row.beside)) if row.beside else ("", "")
     told = moment(row.worth.told_at)
-    return AuditLine(_address(row.path), _inside(row.path), row.text, row.why, tuple(_figures(row)), told, beside)
+    made = when_named(row.path.rpartition("/")[2])
+    figures = tuple(_figures(row))
+    return AuditLine(_address(row.path), _inside(row.path), row.text, row.why, figures, told, made, beside)
 
 
 def _figures(row: Row) -> Iterable[str]:
     worth = row.worth
-    yield f"told {count(worth.told, 'time')}" if worth.told else "never told"
-    if worth.told or worth.uses:
-        yield f"used {count(worth.uses, 'time')}" if worth.uses else "never used"
     if worth.tokens:
         yield f"about {worth.tokens:,} tokens"
+    if worth.told or worth.uses:
+        yield f"used {count(worth.uses, 'time')}" if worth.uses else "never used"
+        yield f"told {count(worth.told, 'time')}" if worth.told else "never told"
     if row.tokens:
         yield f"found out for about {row.tokens:,} tokens"
 
