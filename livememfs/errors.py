@@ -235,7 +235,7 @@ class NoSpace(LiveMemError):
 class PrivateText(LiveMemError):
     """Something private was replaced before anything was stored; nothing failed. `detail` names the kinds."""
 
-    message = "{path}: replaced by marks, and stored nowhere: {detail}"
+    message = "{path}: a mark stands in place of private text, which is stored nowhere: {detail}"
     what_to_do = "change a credential that others may have seen; write text that must not change into an ordinary file"
     errno = _errno.EPERM
 

@@ -1,8 +1,9 @@
 """What a space's runs were, what its bank was after each, and where its parts came from: read from the ledger.
 
-Owns the reading of the ledger for people. Digests are left out: they do not change the bank, and there may be many. An
-entry never changes once it is carried out, so it is read once, and kept without its texts. Refuses to change anything.
-An entry that cannot be read is reported and left out: one damaged object must not hide the others. Trio thread only.
+Owns the reading of the ledger for people. What is of the bank leaves digests out: they do not change it, and there may
+be many. An entry never changes once it is carried out, so it is read once, and kept without its texts. Refuses to
+change anything. An entry that cannot be read is reported and left out: one damaged object must not hide the others.
+Trio thread only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from livememfs.cache.levels import Level
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.records import keys
@@ -85,8 +87,14 @@ class History:
     # --- the runs -------------------------------------------------------------------------------------------
 
     async def listed(self) -> dict[int, ObjectInfo]:
-        """The entries within the window by number, ascending. No entry is read."""
+        """The entries within the window by number, ascending, without digests: these leave the bank as it was. No entry
+        is read.
+        """
         return self._newest(await self._listing())
+
+    async def of_all_kinds(self) -> dict[int, ObjectInfo]:
+        """As `listed`, with the digests."""
+        return self._newest(entries_in((await self._level()).objects.values()))
 
     async def find(self, number: int) -> ObjectInfo:
         """The object of one run, within the window or not. NotFound. No entry is read."""
@@ -96,8 +104,8 @@ class History:
         return info
 
     async def entry(self, number: int) -> Entry:
-        """One run. NotFound; LiveMemError when it cannot be read."""
-        info = await self.find(number)
+        """One run of any kind. NotFound; LiveMemError when it cannot be read."""
+        info = await self._of_any_kind(number)
         kept = self._whole.get((number, info.etag))
         if kept is None:
             try:
@@ -111,11 +119,20 @@ class History:
         return kept
 
     async def outline(self, number: int) -> Entry | None:
-        """One run without what it wrote, at no cost after `bank_after`; None when it cannot be read."""
-        return (await self._known({number: await self.find(number)}))[number].entry
+        """One run of any kind without what it wrote, at no cost after `bank_after`; None when it cannot be read."""
+        return (await self._known({number: await self._of_any_kind(number)}))[number].entry
+
+    async def _of_any_kind(self, number: int) -> ObjectInfo:
+        info = entries_in((await self._level()).objects.values()).get(number)
+        if info is None:
+            raise NotFound(path=f"run {number} of {self._space}")
+        return info
+
+    async def _level(self) -> Level:
+        return await self._replica.names.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
 
     async def _listing(self) -> dict[int, ObjectInfo]:
-        level = await self._replica.names.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
+        level = await self._level()
         digests = set(digests_in(level.objects.values()))
         return {number: info for number, info in entries_in(level.objects.values()).items() if number not in digests}
 

@@ -84,6 +84,7 @@ PAGES = {
     "consolidation": "/s/project/consolidation",
     "run": "/s/project/consolidation/1",
     "proposals": "/s/project/proposals",
+    "audit": "/s/project/audit",
     "about": "/s/project/about",
     "about-edit": "/s/project/about?edit",
     "bank-edit": "/s/project/bank/decisions.md?view=edit",
@@ -443,6 +444,12 @@ def test_an_administrator_mends_a_bank_its_rules_and_its_runs(served: Mount, vis
     expect(page.locator(".done")).to_contain_text("is taken back")
     visitor.expect_well()
     assert "S5" not in (served / "project/bank/decisions.md").read_text()
+    page = visitor.go(f"/s/project/memory/memories/{OTHER}")
+    visitor.follow(page.get_by_role("button", name="Vouch for it"))
+    expect(page.locator(".facts")).to_contain_text("user")
+    visitor.follow(page.locator(".done").get_by_role("button", name="Undo"))
+    expect(page.locator(".facts")).to_contain_text("agent")
+    visitor.expect_well()
 
 
 # --- what nobody may do -------------------------------------------------------------------------------------------
@@ -452,6 +459,7 @@ def test_a_script_in_a_note_a_file_name_and_a_bank_file_does_not_run(
     served: Mount, visit: Callable[..., Visitor]
 ) -> None:
     (served / f"garden/live/{EVIL}").write_text(f"{ATTACK}\n{FLAGS}\n\u202egnp.exe {LONG}")
+    (served / "garden/memories/evil.md").write_text(f"{ATTACK} {FLAGS} {LONG}\n")
     (served / "garden/live/decision-2.md").write_text(f"---\nagent: '{ATTACK}'\ntags: ['{FLAGS}']\n---\n# {ATTACK}\n")
     for width in (WIDE, NARROW):
         visitor = visit(width=width)
@@ -468,6 +476,9 @@ def test_a_script_in_a_note_a_file_name_and_a_bank_file_does_not_run(
             visitor.follow(page.get_by_role("link", name=view, exact=True))
             visitor.expect_well()
         expect(page.locator(".prose")).to_contain_text(ATTACK)
+        visitor.go("/s/garden/audit")
+        expect(page.locator(".audit li a.open", has_text="window.hacked").first).to_be_visible()
+        visitor.expect_well()
         visitor.go("/s/garden/search?q=alert")
         expect(page.locator(".hit").first).to_contain_text("alert")
         visitor.expect_well()

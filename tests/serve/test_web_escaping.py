@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pygments.token import STANDARD_TYPES
 from web_site import MOMENT, Page
 
+from livememfs.memories.audit import Audit, AuditPart, Row
 from livememfs.memories.storing import Old
 from livememfs.records.access import EVERYTHING
 from livememfs.records.ledger import Entry, NoteEntry, Unsourced
@@ -20,6 +21,7 @@ from livememfs.records.observation import ICONS, Observation
 from livememfs.records.proposal import Proposal
 from livememfs.records.session import Session
 from livememfs.records.trust import Trust
+from livememfs.serve.web.audit import shown_parts
 from livememfs.serve.web.cards import Card, FeedItem
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.feed import Wanted
@@ -145,7 +147,7 @@ def test_memories_runs_and_rules_are_text(text: str, name: str) -> None:
         "collections": {"memories": text}, "total": 1, "cards": [card], "older": name, "newest": True,
         "wanted": Wanted(tag=text), "choices": (text,), "run": run, "later": [2], "figures": {}, "cut": False,
         "undone": {}, "diff": diff_lines(text)[0], "taken": taken, "meta": None, "rules": text, "etag": text,
-        "text": text, "settings": [(text, text, text)],
+        "text": text, "memories": [f"memories/{name}"], "settings": [(text, text, text)],
         "note": Note(MOMENT, text, text, (text,), "", text),
     }  # fmt: skip
     for template in ("memory.html", "memoryedit.html", "run.html", "runnote.html", "settings.html"):
@@ -172,6 +174,17 @@ def test_what_is_proposed_is_text(text: str, name: str) -> None:
     proposal = Proposal(target=f"memories/{name}", content=text, **given)  # type: ignore[arg-type]  # each is a text
     values = {"waiting": [ShownProposal(proposal, *diff_lines(text))], "decided": [proposal], "more": 1, "asks": False}
     assert shown("proposals.html", may_decide=True, **values).dangers() == []
+
+
+@given(text=texts, name=names)
+def test_what_an_audit_finds_is_text(text: str, name: str) -> None:
+    """Also in paths with odd names, in headings, and in the paths of records of kinds that are unknown."""
+    paths = [f"{name}/memories/{name}.md", f"s/bank/{name}.md#{text}", f"s/live/{name}", name, text]
+    rows = tuple(Row(one, text, beside=other, why=text) for one in paths for other in ("", name, paths[1]))
+    found = Audit(name, 1, 1, 1, 1, (AuditPart("stale", text, text, rows, 30),), (text,))
+    values = {"audit": found, "parts": shown_parts(found), "clear": [text]}
+
+    assert shown("audit.html", **values).dangers() == []
 
 
 @given(text=texts, name=names)

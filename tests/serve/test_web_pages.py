@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
@@ -15,11 +16,11 @@ from livememfs import errors
 from livememfs.app import App
 from livememfs.records import keys
 from livememfs.records.access import NOTHING, Access
-from livememfs.records.ledger import Entry, Write
+from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.proposal import Proposal, key_of
 from livememfs.runs import held
+from livememfs.serve.headers import CONTENT_SECURITY_POLICY
 from livememfs.serve.web import Site
-from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
 from livememfs.text.outgoing import Outgoing
 
 PAGES = {
@@ -57,6 +58,7 @@ PAGES = {
     "/s/alpha/observations/0badcafe?": "found out for about 12,345 tokens",
     f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
     "/s/alpha/proposals": "Nothing waits.",
+    "/s/alpha/audit": "Never told, the oldest first",
     "/s/alpha/consolidation": "Dry run",
     "/s/alpha/consolidation?part=run": "No run since the mount.",
 }
@@ -531,10 +533,10 @@ TRUST = "/s/alpha/trust"
 MEMORY_PAGE, BANK_PAGE = f"/s/alpha/memory/memories/{MEMORY}", "/s/alpha/bank/decisions.md"
 
 
-@pytest.mark.parametrize(
-    ("address", "key", "said"),
-    [(MEMORY_PAGE, f"memories/{MEMORY}", "trust {}"), (BANK_PAGE, "bank/decisions.md", "Told as {}.")],
-)
+VOUCHED = [(MEMORY_PAGE, f"memories/{MEMORY}", "trust {}"), (BANK_PAGE, "bank/decisions.md", "Told as {}.")]
+
+
+@pytest.mark.parametrize(("address", "key", "said"), VOUCHED)
 async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_elsewhere(
     browser: Browser, address: str, key: str, said: str
 ) -> None:
@@ -544,7 +546,7 @@ async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_else
     assert said.format("web") in Page(await browser.get(address)).text
     await writer.post(TRUST, 403, key=key, trust="user")
     await Browser(browser.site, READER).post(TRUST, 403, key=key, trust="web")
-    await browser.post(TRUST, 400, key=key, trust="agent")
+    await browser.post(TRUST, 400, key=key, trust="imported")
     assert said.format("web") in Page(await browser.get(address)).text
 
     await browser.post(TRUST, key=key, trust="user")
@@ -552,6 +554,100 @@ async def test_a_person_vouches_and_anybody_who_writes_says_that_it_is_from_else
     assert said.format("user") in Page(await browser.get(address)).text
 
 
+@pytest.mark.parametrize(("address", "key", "said"), VOUCHED)
+async def test_a_vouch_is_taken_back_to_the_byte_and_a_users_words_become_an_agents(
+    app: App, browser: Browser, address: str, key: str, said: str
+) -> None:
+    before = await app.replica.read(f"{ALPHA}/{key}")
+    was = "agent"
+    for trust in ("user", "web"):
+        where = str((await browser.post(TRUST, key=key, trust=trust)).headers["location"])
+        page = Page(await browser.get(where))
+        assert said.format(trust) in page.text
+        act = next(field["value"] for field in page.all("input") if field.get("name") == "act")
+        await Browser(browser.site, WRITER).post("/undo", 403 if trust == "web" else 303, act=str(act))
+        if trust == "web":
+            await browser.post("/undo", act=str(act))
+        assert said.format(was) in Page(await browser.get(address)).text
+        assert (await app.replica.read(f"{ALPHA}/{key}")).data == before.data
+
+    await browser.post(TRUST, key=key, trust="user")
+    assert "It is an agent's" in Page(await browser.get(address)).text
+    await browser.post(TRUST, key=key, trust="agent")
+    assert said.format("agent") in Page(await browser.get(address)).text
+
+
+@pytest.mark.parametrize(("address", "key", "said"), VOUCHED)
+async def test_the_undo_of_a_vouch_gives_no_class_to_what_came_after(
+    app: App, browser: Browser, address: str, key: str, said: str
+) -> None:
+    """Otherwise an agent's later words would become the user's."""
+    where = str((await browser.post(TRUST, key=key, trust="web")).headers["location"])
+    act = next(f["value"] for f in Page(await browser.get(where)).all("input") if f.get("name") == "act")
+    await browser.post(address, action="save", text="Something else.", links="")
+
+    await browser.post("/undo", 409, act=str(act))
+
+    assert (await app.replica.read(f"{ALPHA}/{key}")).data.endswith(b"Something else.\n")
+    assert said.format("web") in Page(await browser.get(address)).text
+
+
 async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Browser) -> None:
     for key in ("memories/nothing.md", "live/x.md", "bank/nothing.md", "", "../beta/bank/decisions.md"):
         await browser.post(TRUST, 404, key=key, trust="web")
+
+
+# --- digests ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_digest_is_among_the_runs_with_what_it_stored_and_has_no_undo(app: App, browser: Browser) -> None:
+    """An undo takes back what changed the bank; it is on the newest run that did, also below a digest."""
+    await browser.post("/s/alpha/bank/decisions.md", action="save", text="# Decisions\n\nS4 it is.\n")
+    evil = "<script>alert(1)</script> tea"
+    read = NoteEntry(f"live/{NOTE}", "e", "s", "cline", "2026-01-02T03:04:05Z", evil, used_in=(f"memories/{MEMORY}",))
+    digest = Entry(
+        number=2, space=ALPHA, state="applied", kind="digest", committed_at=app.clock.now(),
+        writes=(Write(f"memories/{MEMORY}", None, f"---\ntype: fact\n---\n{evil}\n"),), keeps=(read,),
+        metrics={"memories_stored": 1},
+    )  # fmt: skip
+    await put(app, keys.ledger_key(ALPHA, 2), digest.render())
+    await put(app, keys.stored_key(ALPHA, 2), "")
+
+    runs, one = Page(await browser.get("/s/alpha/consolidation")), Page(await browser.get("/s/alpha/consolidation/2"))
+    assert "run 2 digest 1 note, 1 memory stored" in runs.text
+    assert [field["value"] for field in runs.all("input") if field.get("name") == "run"] == ["1"]
+    assert f"+{evil}" in one.text
+    assert one.dangers() == []
+    assert {f"/s/alpha/memory/memories/{MEMORY}", f"/s/alpha/note/{NOTE}"} <= {
+        link.get("href") for link in one.all("a")
+    }
+    assert not [button for button in one.all("button") if button.get("value") == "undo"]
+    assert "Undo" in Page(await browser.get("/s/alpha/consolidation/1")).text
+    await browser.post("/s/alpha/consolidation", 400, action="undo", run="2")
+    assert "Notes digested" in Page(await browser.get("/s/alpha/?kind=runs&type=digest")).text
+    assert "Edited by hand" not in Page(await browser.get("/s/alpha/?kind=runs&type=digest")).text
+    assert "Edited by hand" in Page(await browser.get("/s/alpha/?kind=runs")).text
+
+
+# --- the audit ----------------------------------------------------------------------------------------------------
+
+
+ODD_FILE = 'deep/"wells" & <b>.md'
+
+
+async def test_an_audit_leads_to_the_pages_of_what_it_found(app: App, browser: Browser) -> None:
+    """A memory whose text is HTML, and a section of a bank file whose name is odd: each row is a link that works."""
+    evil = MEMORY.replace("0a1b2c3d", "0a1b2c3e")
+    await put(app, f"{ALPHA}/memories/{evil}", "---\ntype: fact\n---\n<script>alert(1)</script> & tea\n")
+    await put(app, keys.bank_key(ALPHA, ODD_FILE), "# Wells\n\nThree.\n")
+    for _ in range(3):
+        app.tree.context.uses.told(ALPHA, [(f"{keys.bank_key(ALPHA, ODD_FILE)}#Wells", 40)])
+    page = Page(await browser.get("/s/alpha/audit"))
+    links = [link["href"] for link in page.all("a") if link.get("class") == "open"]
+
+    assert page.dangers() == []
+    assert f"/s/alpha/memory/memories/{evil}" in links
+    assert f"/s/alpha/bank/{quote(ODD_FILE)}" in links
+    assert "Told 3 times or more, and never used" in page.text
+    for href in links:
+        await browser.get(str(href))

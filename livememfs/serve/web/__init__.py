@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
+from livememfs.serve.headers import SecureHeaders
 from livememfs.serve.web import (
     about,
     acts,
     address,
+    audit,
     bank,
     feed,
     memories,
@@ -31,7 +33,6 @@ from livememfs.serve.web import (
     stream,
     vouching,
 )
-from livememfs.serve.web.headers import SecureHeaders
 from livememfs.serve.web.site import Site, not_found
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/s/{space}/consolidation/{number}/note/{name}", runs.note, GET),
     ("/s/{space}/proposals", proposals.show, GET),
     ("/s/{space}/proposals", proposals.decide, POST),
+    ("/s/{space}/audit", audit.show, GET),
     ("/s/{space}/trust", vouching.vouch, POST),
     ("/s/{space}/about", about.about, GET),
     ("/s/{space}/about", about.seal, POST),

@@ -105,7 +105,8 @@ class Warnings(list[str]):
 
     def hear(self, error: LiveMemError) -> None:
         """One warning."""
-        self.append(str(error))
+        kinds = error.values.get("detail") if isinstance(error, errors.PrivateText) else None
+        self.append(f"Private text was left out, and a mark stands in its place: {kinds}" if kinds else str(error))
 
 
 def author(site: Site, request: Request) -> str:

@@ -196,7 +196,8 @@ async def history_of(site: Site, space: str) -> History:
 
 def run_card(item: FeedItem, entry: Entry) -> Card:
     """A run as it is shown in a list."""
-    title = {"undo": f"Run {entry.undoes} taken back", "edit": "Edited by hand"}.get(entry.kind, "Consolidated")
+    titles = {"undo": f"Run {entry.undoes} taken back", "edit": "Edited by hand", "digest": "Notes digested"}
+    title = titles.get(entry.kind, "Consolidated")
     return Card(item, entry.committed_at, entry.kind, entry.by, title, etag=entry.state, more={"run": entry})
 
 

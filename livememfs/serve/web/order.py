@@ -23,6 +23,7 @@ import trio
 from livememfs import errors
 from livememfs.concurrency import A_NAME, aside
 from livememfs.records import keys
+from livememfs.records.ledger import CHANGES_BANK
 from livememfs.runs import held
 from livememfs.serve.web.cards import FeedItem, history_of, outline
 from livememfs.text.times import parse_iso
@@ -97,7 +98,7 @@ class SpaceOrder:
         if choice == "summaries":
             return [] if type_ else _below(await self._summaries_of(space), before, most)
         if choice == "runs":
-            return [] if type_ else await self._runs(space, before, most)
+            return await self._runs(space, before, most, type_) if type_ in ("", *CHANGES_BANK) else []
         if choice == "conflicts":
             return [] if type_ else _below(self._conflicts(space), before, most)
         folder, kind = SOURCES[choice]
@@ -116,12 +117,12 @@ class SpaceOrder:
             self._summaries[space] = known
         return known[1]
 
-    async def _runs(self, space: str, before: str, most: int) -> list[FeedItem]:
-        """Runs have numbers, and those are in the order of time."""
+    async def _runs(self, space: str, before: str, most: int, kind: str) -> list[FeedItem]:
+        """Runs have numbers, and those are in the order of time. `kind`: only those, empty for all."""
         items: list[FeedItem] = []
-        for number in reversed(list(await (await history_of(self._site, space)).listed())):
+        for number in reversed(list(await (await history_of(self._site, space)).of_all_kinds())):
             entry = await outline(self._site, space, number)
-            item = _run_item(space, entry) if entry is not None else None
+            item = _run_item(space, entry) if entry is not None and kind in ("", entry.kind) else None
             if item is not None and (not before or item.at < before):
                 items.append(item)
             if len(items) == most:

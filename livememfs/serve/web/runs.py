@@ -80,6 +80,7 @@ async def show(site: Site, request: Request) -> Response:
         held=await held.current(site.context.replica, space),
         runs=runs,
         undone=taken_back(runs),
+        last=next((run.number for run in runs if run.changes_bank), 0),
         refused=len(site.context.rejected.since(space, datetime.fromtimestamp(0, UTC))),
         synthesis=await _synthesis(site, space),
     )
@@ -103,16 +104,20 @@ async def ask(site: Site, request: Request) -> Response:
 
 
 async def one(site: Site, request: Request) -> Response:
-    """One run: what it changed in the bank, what it took in and what it left out."""
+    """One run: what it changed in the bank or stored as memories, what it took in and what it left out."""
     space, number = (await site.space(request)).space, request.path_params["number"]
     if not _is_number(number):
         raise errors.NotFound(path=f"run {number[:20]}")
     history = await history_of(site, space)
     entry = await history.entry(int(number))
     numbers = list(await history.listed())
-    lines, cut = await _changes(history, entry, numbers)
+    changes = _changes(history, entry, numbers) if entry.changes_bank else in_thread(partial(_stored, entry))
+    lines, cut = await changes
     later = [n for n in numbers if n > entry.number]
     values = {"run": entry, "diff": lines, "cut": cut, "figures": FIGURES, "later": later}
+    values["memories"] = [
+        write.key for write in entry.writes if keys.parse(f"{space}/{write.key}").kind == "memory" and not write.removes
+    ]
     values["undone"] = taken_back([e for n in numbers if n >= entry.number and (e := await history.outline(n))])
     return await site.page(request, "run.html", space=space, **values)
 
@@ -194,7 +199,7 @@ def _is_number(text: str) -> bool:
 
 async def _runs(history: History) -> list[Entry]:
     """The last runs, newest first. One that cannot be read is skipped."""
-    numbers = list(reversed(list(await history.listed())[-SHOWN_RUNS:]))
+    numbers = list(reversed(list(await history.of_all_kinds())[-SHOWN_RUNS:]))
     return [entry for number in numbers if (entry := await history.outline(number)) is not None]
 
 
@@ -212,6 +217,11 @@ async def _changes(history: History, entry: Entry, numbers: Sequence[int]) -> tu
             was = (await history.content(past)).decode("utf-8", "replace")
         texts.append((name, was or "", write.content or ""))
     return await in_thread(partial(_compared, texts))
+
+
+def _stored(entry: Entry) -> tuple[list[DiffLine], bool]:
+    """The memories that a digest stored, as it wrote them, or what it proposed."""
+    return _compared([(write.key, "", write.content or "") for write in entry.writes if write.key != keys.META])
 
 
 def _compared(texts: Sequence[tuple[str, str, str]]) -> tuple[list[DiffLine], bool]:

@@ -1,7 +1,7 @@
 """Whose words a memory or a bank file has, by a button: a person vouches for it, or says that it came from elsewhere.
 
 Owns who may: lowering a class needs the permission to write, raising one that to administer, which agents are not
-given. Trio thread only.
+given; so it is for the undo of either. Trio thread only.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.memories.rewriting import KeptVersion, put_back, seen
 from livememfs.memories.storing import trust_of_object
 from livememfs.memories.storing import vouch as vouch_memory
 from livememfs.records import keys
@@ -19,13 +20,20 @@ from livememfs.serve.web.render import place
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from livememfs.records.access import Access
+    from livememfs.records.access import Access, Permission
     from livememfs.serve.web.site import Site
 
-OFFERED = {Trust.USER: "Vouch for it", Trust.TOOL: "It is tool output", Trust.WEB: "It is from the web"}
+OFFERED = {
+    Trust.USER: "Vouch for it",
+    Trust.AGENT: "It is an agent's",
+    Trust.TOOL: "It is tool output",
+    Trust.WEB: "It is from the web",
+}
 """The classes that a button gives, with its words."""
 
 
@@ -54,12 +62,43 @@ async def vouch(site: Site, request: Request) -> Response:
     except errors.ObjectMissing:
         raise errors.NotFound(path=key) from None
     trust = _allowed(request, was, given)
-    if is_memory:
-        await vouch_memory(context.replica, context.clock, info, trust, by=by)
-    else:
-        path, leases = parsed.name, context.consolidations.leases
-        await vouch_bank(context.replica, context.clock, leases, context.host, space, path, trust, by)
-    return site.acts.done(place(key), Done(space, f"Told as {trust.word} from now on."))
+    make = _memory if is_memory else _bank_file
+    back = await make(site, key, trust, was, by) if trust is not was else None
+    needs: Permission = "admin" if was > trust else "write"
+    return site.acts.done(place(key), Done(space, f"Told as {trust.word} from now on.", back=back, needs=needs))
+
+
+async def _memory(site: Site, key: str, trust: Trust, _was: Trust, by: str) -> Callable[[], Awaitable[str]]:
+    """Give a memory a class. Returns what puts back the version that was there."""
+    replica = site.context.replica
+    stored = await replica.read(key)
+    await vouch_memory(replica, site.context.clock, stored.info, trust, by=by)
+    kept = KeptVersion(key, stored.data, stored.info.meta or {}, replica.names.now(key))
+
+    async def back() -> str:
+        await put_back(replica, kept)
+        return place(key)
+
+    return back
+
+
+async def _bank_file(site: Site, key: str, trust: Trust, was: Trust, by: str) -> Callable[[], Awaitable[str]]:
+    """Give a bank file a class. Returns what gives it the former one, which no other version of the file gets."""
+    context, (space, path) = site.context, (keys.parse(key).space, keys.parse(key).name)
+
+    async def give(one: Trust) -> str:
+        leases = context.consolidations.leases
+        await vouch_bank(context.replica, context.clock, leases, context.host, space, path, one, by)
+        return (await context.replica.read(key)).info.etag
+
+    now = await give(trust)
+
+    async def back() -> str:
+        await seen(context.replica, key, now)
+        await give(was)
+        return place(key)
+
+    return back
 
 
 def _allowed(request: Request, was: Trust, given: dict[str, str]) -> Trust:

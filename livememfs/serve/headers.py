@@ -1,4 +1,4 @@
-"""The headers of every answer.
+"""The headers of every answer of the page.
 
 Owns what a browser may do with a page: run our one script, use our one style sheet, send requests to us, nothing else.
 Pure; any thread.
