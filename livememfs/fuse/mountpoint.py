@@ -27,9 +27,10 @@ FUSERMOUNT_SECONDS = 30
 def check_mountpoint(path: Path) -> None:
     """Raise MountError unless `path` is an empty directory. The mount of a dead daemon is removed first."""
     if str(path) in mount_points() and ask(path) is None:
+        clear = f"livememfs umount --lazy {shlex.quote(str(path))}"
         raise MountError(
-            f"what is mounted on {path} does not answer; `livememfs umount --lazy {path}` clears it away, and what was"
-            " accepted is uploaded by the next mount of the same bucket"
+            f"what is mounted on {path} does not answer; `{clear}` clears it away, and what was accepted is uploaded by"
+            " the next mount of the same bucket"
         )
     try:
         os.statvfs(path)  # always asks the daemon; `stat` may be answered from the kernel's cache

@@ -16,6 +16,7 @@ from livememfs.cli.first.configfile import set_values, with_values
 from livememfs.cli.first.questions import Asker
 from livememfs.config import Settings
 from livememfs.errors import UsageError
+from livememfs.records.names import check_space_name
 
 Answers = Callable[..., Asker]
 
@@ -53,22 +54,30 @@ def files(place: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in found}
 
 
+def undoing(told: str) -> list[str]:
+    """The lines that undo all steps."""
+    return [line.strip() for line in told.partition("To undo all of this:\n")[2].partition("\n\n")[0].splitlines()]
+
+
 # --- the whole of it ---------------------------------------------------------------------------------------------
 
 
-def test_without_a_terminal_it_asks_nothing_and_says_how_to_undo_each_step(
+def test_without_a_terminal_it_asks_nothing_and_says_what_undoes_all_of_it(
     cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "program", lambda: ["/opt/livememfs/bin/livememfs"])
     ended = cli("init")
 
-    ended.shows(
-        f"undo: rm {config(tmp_path)}",
-        f"undo: rm {home}/.local/bin/livememfs",
-        f"undo: livememfs umount {home}/memory && rmdir {home}/memory",
-        "undo: livememfs space delete notes",
-        f"echo 'we chose S3' > {home}/memory/notes/live/",
-    )
+    ended.shows(f"echo 'we chose S3' > {home}/memory/notes/live/")
+    undo = undoing(ended.out)
+    assert undo[:5] == [
+        f"livememfs --store {tmp_path}/store space delete notes --yes",
+        f"livememfs umount {home}/memory",
+        f"rmdir {home}/memory",
+        f"rm {home}/.local/bin/livememfs",
+        f"rm {config(tmp_path)}",
+    ]
+    assert f"rm -r {tmp_path}/store" in undo[6:]
     assert tomllib.loads(config(tmp_path).read_text()) == {"store": str(tmp_path / "store")}
     assert stat.S_IMODE(config(tmp_path).stat().st_mode) == 0o600
     assert (home / ".local/bin/livememfs").readlink() == Path("/opt/livememfs/bin/livememfs")
@@ -82,7 +91,7 @@ def test_a_second_time_nothing_is_left_to_do(cli: Cli, home: Path, tmp_path: Pat
     ended = cli("init")
 
     ended.shows(f"{config(tmp_path)} is as it was", "the space notes is there")
-    assert "undo: rm" not in ended.out
+    assert undoing(ended.out) == [f"livememfs umount {home}/memory"]
     assert files(tmp_path) == before
 
 
@@ -104,6 +113,7 @@ def test_what_fails_leaves_no_configuration_and_no_mount_point(
     assert sentence in ended.err
     assert not config(tmp_path).exists()
     assert list(home.iterdir()) == []
+    assert words[0].startswith("s3:") or not (tmp_path / "store").exists()
 
 
 def test_a_model_that_does_not_answer_is_said_before_anything_is_written(
@@ -136,7 +146,7 @@ def test_an_agent_is_connected_when_it_is_named_and_else_only_told_of(
 
     cli("init").shows("claude-code is there, and not connected: livememfs install claude-code --user")
     assert not (tmp_path / "called").exists()
-    cli("init", "--agent", "claude-code").shows("undo: livememfs uninstall claude-code --user")
+    assert undoing(cli("init", "--agent", "claude-code").out)[0] == "livememfs uninstall claude-code --user --yes"
     called = (tmp_path / "called").read_text()
     assert called == f"install claude-code --user --mount {home}/memory --yes\n"
 
@@ -227,3 +237,9 @@ def test_the_file_before_is_kept_and_a_link_to_it_stays_one(tmp_path: Path) -> N
     assert (tmp_path / "c.toml").is_symlink()
     assert (tmp_path / "dotfiles.toml").read_text() == 'store = "/b"\n'
     assert set_values(tmp_path / "c.toml", {"store": "/b"}) is None
+
+
+def test_a_name_that_cannot_be_is_asked_for_again(answers: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    asker = answers("My Shop", "search", "shop")
+    assert asker.ask("Name?", "notes", check=check_space_name) == "shop"
+    assert "1 to 63 of a-z" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import dataclass
 
 MARK = "# livememfs"
@@ -65,7 +66,8 @@ class HookCommand:
 def memory_off(space: str) -> str:
     """The message for the agent's user if a session begins and the mount does not answer."""
     mount = space.rpartition("/")[0]
-    return f"livememfs: memory is off: nothing answers on {mount}; `livememfs mount {mount}`, or `livememfs doctor`"
+    start = f"livememfs mount {shlex.quote(mount)}"
+    return f"livememfs: memory is off: nothing answers on {mount}; `{start}`, or `livememfs doctor`"
 
 
 def is_marked(command: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shlex
 import subprocess
 import time
 from collections.abc import Iterable
@@ -139,15 +140,16 @@ async def _space(agent: InstalledAgent, space: Path, answering: list[str]) -> Ch
     """The problem between the hooks of an agent and its space; None without one."""
     mount, undo = space.parent, f"remove the hooks: {agent.undo}"
     if str(mount) not in answering and str(mount) in mounts.kernel_mounts():
-        advice = f"livememfs umount --lazy {mount}, and mount again"
+        advice = f"livememfs umount --lazy {shlex.quote(str(mount))}, and mount again"
         return Check("hooks", "warn", f"{agent.where} writes to {space}, and the mount does not answer", advice)
     if str(mount) not in answering:
-        advice = f"mount there (livememfs mount {mount}), or {undo}"
+        advice = f"mount there (livememfs mount {shlex.quote(str(mount))}), or {undo}"
         return Check("hooks", "warn", f"{agent.where} writes to {space}, where nothing is mounted", advice)
     answer = await trio.to_thread.run_sync(ask, mount, space / keys.META if space.name != MACHINE else None)
     if answer is None or answer.errno != errno.ENOENT:
         return None
-    advice = f"make it (mkdir {space}), or name another one (livememfs install {agent.tool} --space SPACE), or {undo}"
+    other = f"name another one (livememfs install {agent.tool} --space SPACE)"
+    advice = f"make it (mkdir {shlex.quote(str(space))}), or {other}, or {undo}"
     return Check("hooks", "warn", f"{agent.where} writes to {space}, and there is no such space", advice)
 
 

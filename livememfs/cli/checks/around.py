@@ -6,6 +6,7 @@ Owns the verdict on each. Never waits long for a mount, since a daemon may hang.
 from __future__ import annotations
 
 import errno
+import shlex
 from pathlib import Path
 
 import trio
@@ -47,7 +48,7 @@ def _mounts(state: dict[str, str]) -> Check:
     path = next(iter([*broken, *(record.mountpoint for record in gone)]))
     lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
     forget = "removes it; the next mount of the same bucket uploads what is still on this machine"
-    return Check("mounts", "warn", "; ".join(problems), f"`livememfs umount{lazy} {path}` {forget}")
+    return Check("mounts", "warn", "; ".join(problems), f"`livememfs umount{lazy} {shlex.quote(path)}` {forget}")
 
 
 def _reason(record: mounts.MountRecord) -> str:

@@ -1,4 +1,4 @@
-"""`livememfs init`: from nothing to a mount with a space, each step with what it did and how to undo it.
+"""`livememfs init`: from nothing to a mount with a space, with what each step did and what undoes all of it.
 
 Owns the order: first what can fail without leaving anything (the questions, the store, the model), then what stays. A
 step that was done before says so and does nothing. Refuses to change an agent's files unasked. Main thread only.
@@ -53,21 +53,26 @@ def init(
     else:
         mountpoint = Path(MOUNTPOINT)
     steps.check_agents(agent or ())
+    if space:
+        check_space_name(space)
     asker = questions.Asker(not yes and steps.person_is_there())
-    settings, values = _answered(choice, asker)
+    settings, values, folders = _answered(choice, asker)
     place = resolve(mountpoint if places else Path(asker.ask("Where is it mounted?", str(mountpoint))))
     steps.is_mounted(settings, place)
-    name = check_space_name(space or asker.ask("Name of the first space?", SPACE))
-    steps.write(choice, values)
-    steps.put_on_path()
-    steps.mount(choice, settings, place)
-    steps.make_space(place, name)
-    connected = steps.connect(place, agent or (), asker)
-    steps.end(place, name, connected)
+    name = space or asker.ask("Name of the first space?", SPACE, check=check_space_name)
+    taken = steps.StepsTaken()
+    steps.write(taken, choice, values)
+    steps.put_on_path(taken)
+    steps.mount(taken, choice, settings, place)
+    steps.make_space(taken, settings, place, name)
+    connected = steps.connect(taken, place, agent or (), asker)
+    steps.keep_folders(taken, folders)
+    steps.end(taken, place, name, connected)
 
 
-def _answered(choice: Choice, asker: Asker) -> tuple[Settings, dict[str, str]]:
-    """Settings of which store and model were tried, and what is to be written down. Asks again after a failure.
+def _answered(choice: Choice, asker: Asker) -> tuple[Settings, dict[str, str], list[Path]]:
+    """Settings of which store and model were tried, what is to be written down, and the folders that were not there
+    before. Asks again after a failure.
 
     LiveMemError when nobody can be asked.
     """
@@ -81,9 +86,10 @@ def _answered(choice: Choice, asker: Asker) -> tuple[Settings, dict[str, str]]:
         overrides = choice.overrides() | steps.in_force(values)
         settings = Settings.load(environment(), overrides=overrides, config_file=choice.config)
         quiet_log(settings)
+        folders = steps.new_folders(settings)
         failed = steps.attempt(settings)
         if failed is None:
-            return settings, values
+            return settings, values, folders
         if not asker.asks:
             raise LiveMemError(f"{failed.name}: {failed.found}; nothing was changed", advice=failed.advice)
         output.note(f"{failed.name}: {failed.found} ({failed.advice})")

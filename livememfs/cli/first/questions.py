@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from livememfs.cli import output
 from livememfs.cli.common import expanded
 from livememfs.config import Settings
-from livememfs.errors import UsageError
+from livememfs.errors import InvalidName, UsageError
 
 STORE = (
     "store", "s3_bucket_name", "s3_endpoint_url", "s3_region_name", "s3_access_key_id", "s3_secret_access_key",
@@ -29,8 +29,11 @@ class Asker:
 
     asks: bool
 
-    def ask(self, question: str, default: str = "", *, choices: Sequence[str] = ()) -> str:
-        """A line, or the default for an empty one. Asks again until it is one of `choices`, if there are some.
+    def ask(
+        self, question: str, default: str = "", *, choices: Sequence[str] = (), check: Callable[[str], str] = str
+    ) -> str:
+        """A line, or the default for an empty one. Asks again until it is one of `choices`, if there are some, and
+        `check` takes it, which raises InvalidName otherwise.
 
         UsageError when the input ends.
         """
@@ -40,9 +43,13 @@ class Asker:
             if not line:
                 raise UsageError("the answers ended before the questions; nothing was changed")
             answer = line.strip() or default
-            if not choices or answer in choices:
-                return answer
-            output.note(f"{answer} is none of {', '.join(choices)}")
+            if choices and answer not in choices:
+                output.note(f"{answer} is none of {', '.join(choices)}")
+                continue
+            try:
+                return check(answer)
+            except InvalidName as error:
+                output.note(str(error))
         return default
 
     def secret(self, question: str, default: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -249,13 +250,15 @@ def _failure(child: subprocess.Popen[bytes], answer: dict[str, Any], log_file: P
 
 def _explain(path: Path, settings: Settings) -> None:
     record = mounts.find(path)
+    at, space = shlex.quote(str(path)), shlex.quote(f"{path}/project")
+    note = shlex.quote(f"{path}/project/live/decision-store.md")
     output.say(
         f"{record.store if record else 'the memory'} is mounted on {path}",
         "",
-        f"  mkdir -p {path}/project                                       make a space",
-        f"  echo 'we chose S3' > {path}/project/live/decision-store.md    write a note",
-        f"  ls {path}/project                                             look around; README.md explains",
-        f"  livememfs umount {path}                                       unmount",
+        f"  mkdir -p {space}                                       make a space",
+        f"  echo 'we chose S3' > {note}    write a note",
+        f"  ls {space}                                             look around; README.md explains",
+        f"  livememfs umount {at}                                       unmount",
         "",
         f"consolidation by {settings.model_name}; log in {record.log if record else 'the state directory'}",
     )

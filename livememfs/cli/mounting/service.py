@@ -102,7 +102,7 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
     _systemctl("daemon-reload")
     output.say(f"{path} is removed")
     if done is None and str(place) in mounts.kernel_mounts():
-        output.note(f"it is still mounted; `livememfs umount {place}` unmounts")
+        output.note(f"it is still mounted; `livememfs umount {shlex.quote(str(place))}` unmounts")
 
 
 @app.command("status")
