@@ -68,7 +68,7 @@ def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
         "notes_in": 0 if entry.kind == "undo" else len(entry.removes) + len(entry.keeps),
         "notes_left": entry.metrics.get("notes_remaining"),
         "files": len(_bank_writes(entry)),
-        "memories": entry.metrics.get("memories_stored", 0),
+        "memories": entry.metrics.get("memories_stored", 0) + entry.metrics.get("memories_proposed", 0),
         "unsourced": len(entry.unsourced),
         "lines_dropped": entry.metrics.get("lines_dropped", 0),
         "state": entry.state,
