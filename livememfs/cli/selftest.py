@@ -16,9 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import trio
 import typer
 
 from livememfs.cli import completion, output
@@ -27,6 +26,9 @@ from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import MountError
 from livememfs.records.names import STATE
+
+if TYPE_CHECKING:
+    import trio
 
 STEP_SECONDS = 60.0
 LOOK_SECONDS = 0.1
@@ -110,6 +112,8 @@ class Trial:
 
     async def run(self, show: Callable[[str], None]) -> list[Result]:
         """The result of each step. After the first failure the rest is skipped, except removing the space."""
+        import trio
+
         results: list[Result] = []
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals, nursery.cancel_scope)
@@ -124,9 +128,9 @@ class Trial:
             results.append(await self._try("remove the space", self._steps.remove))
         return results
 
-    async def _watch_signals(
-        self, scope: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def _watch_signals(self, scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+        import trio
+
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
             task_status.started()
             async for _ in received:
@@ -135,6 +139,8 @@ class Trial:
 
     async def _try(self, name: str, step: Callable[[], None]) -> Result:
         """One step in a thread, since a mount that hangs must not hang this command."""
+        import trio
+
         start = time.monotonic()
         state: State = "failed"
         detail = f"no answer within {self._timeout:g} s"

@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import trio
-
 from livememfs.errors import LiveMemError, TimedOut
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -44,6 +42,8 @@ async def attempt(
     name: str, work: Callable[[], Awaitable[None]], advice: Callable[[LiveMemError], str] = LiveMemError.advice
 ) -> Check | None:
     """Run `work`; the failed check if it raises, None if it does not."""
+    import trio
+
     try:
         await work()
     except trio.TooSlowError:

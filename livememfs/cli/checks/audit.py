@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, on_store
-from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.starting import place_of
-from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.cli.space import SpaceName
 
 if TYPE_CHECKING:
@@ -51,6 +48,8 @@ def audit(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
 
 def _by_mount(settings: Settings, space: str) -> dict[str, Any] | None:
     """The audit that a running mount of the same store makes; None without one, or if nobody uses the space there."""
+    from livememfs.cli.mounting import mounts
+    from livememfs.cli.mounting.starting import place_of
     from livememfs.tree.audit import FOR_PROGRAMS
 
     for record in mounts.records():
@@ -70,6 +69,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _by_us(settings: Settings, space: str) -> dict[str, Any]:
+    from livememfs.cli.search import INDEXED_WITHIN
     from livememfs.memories.audit import audit as audit_of
     from livememfs.memories.audit import figures
     from livememfs.tree.space.stale import StaleMemories
