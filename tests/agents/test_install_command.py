@@ -72,6 +72,7 @@ def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
         HookCommand(space, "claude.Stop"),
         HookCommand(space, "windsurf.post_run_command"),
         HookCommand(space, "claude.SessionStart", memory_off(space)),
+        HookCommand(space, "claude.SessionStart", memory_off(space, quoted=False)),
         HookCommand(f"/mnt/{name}/.livememfs", "claude.Stop"),
         HookCommand(space, "Stop", former=True),
     ):

@@ -97,7 +97,8 @@ def livememfs(
 def mounted_at(path: Path) -> bool:
     """Whether the kernel has a livememfs on `path`. Does not touch the path itself."""
     lines = Path("/proc/mounts").read_text(errors="surrogateescape").splitlines()
-    return any(line.split(" ")[1] == str(path) and line.split(" ")[2] == "fuse.livememfs" for line in lines)
+    asked = str(path).replace("\\", "\\134").replace(" ", "\\040")  # as the kernel writes them
+    return any(line.split(" ")[1] == asked and line.split(" ")[2] == "fuse.livememfs" for line in lines)
 
 
 RUNNING: list[Mount] = []

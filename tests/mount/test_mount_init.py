@@ -73,9 +73,12 @@ def test_what_is_printed_to_undo_it_leaves_nothing_when_it_is_pasted(tmp_path: P
     told = machine.livememfs(f"init {store} {place}", cwd=tmp_path, env=shell).stdout
     sh(next(line for line in told.splitlines() if "echo " in line), env=shell)
     assert names(home) > before
+    assert mounted_at(home / "my memory")
+    assert not any("cache" in line or "state" in line for line in told.splitlines() if line.startswith("  rm "))
     sh(told.partition("To undo all of this:\n")[2].partition("\n\n")[0], cwd=tmp_path, env=shell)
 
     assert names(home) == before
+    assert not mounted_at(home / "my memory")
     assert "notes" in machine.livememfs("space list", cwd=tmp_path, env=shell).stdout
 
 

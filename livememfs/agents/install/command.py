@@ -63,10 +63,12 @@ class HookCommand:
         return _LINE.format(file=_quoted(self.file), message=message, off=' printf %s "$m";' if self.off else "")
 
 
-def memory_off(space: str) -> str:
-    """The message for the agent's user if a session begins and the mount does not answer."""
+def memory_off(space: str, *, quoted: bool = True) -> str:
+    """The message for the agent's user if a session begins and the mount does not answer. `quoted`: False gives that of
+    earlier versions, which did not quote a blank.
+    """
     mount = space.rpartition("/")[0]
-    start = f"livememfs mount {shlex.quote(mount)}"
+    start = f"livememfs mount {shlex.quote(mount) if quoted else mount}"
     return f"livememfs: memory is off: nothing answers on {mount}; `{start}`, or `livememfs doctor`"
 
 
@@ -84,6 +86,7 @@ def read(command: object) -> HookCommand | None:
     likely = (
         HookCommand(space, event),
         HookCommand(space, event, memory_off(space)),
+        HookCommand(space, event, memory_off(space, quoted=False)),
         HookCommand(space, event, former=True),
     )
     return next((hook for hook in likely if hook.command == command), None)

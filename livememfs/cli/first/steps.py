@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_state_path
-
 from livememfs.agents.install.table import AGENTS, AgentName
 from livememfs.cli import output
 from livememfs.cli.checks import Check, models, store
@@ -56,9 +54,10 @@ class StepsTaken:
 
 
 def new_folders(settings: Settings) -> list[Path]:
-    """The folders that are not there yet, of those in which the memory is kept and in which mounts keep their state."""
-    folders = [user_cache_path("livememfs"), user_state_path("livememfs")]
-    folders += [] if settings.s3_bucket_name else [settings.store_path.absolute()]
+    """The folder in which the memory is kept, if it is not there yet. The cache is no part of it: when the lines are
+    pasted, it may have what other mounts have not sent yet.
+    """
+    folders = [] if settings.s3_bucket_name else [settings.store_path.absolute()]
     return [folder for folder in folders if not folder.exists()]
 
 
