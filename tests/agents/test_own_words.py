@@ -109,7 +109,13 @@ async def test_of_two_hundred_events_none_has_a_word_of_ours_and_the_others_are_
         return fenced(OWN)
 
     capture = Capture(Inbox(database), ManualClock(), settings)
-    hooks = Hooks(capture, Prehook(), page, str, lambda *failure: failed.append(failure))  # type: ignore[arg-type]  # `turn`
+    hooks = Hooks(
+        capture,
+        Prehook(),  # type: ignore[arg-type]  # it has a `turn`
+        page,
+        str,
+        lambda *failure: failed.append(failure),
+    )
     ours = [*OURS, *((SPELT[agent].format(tool.name), {"query": "x"}, {"note": OWN}) for tool in TOOLS)]
     others = 0
     for number in range(200):

@@ -124,6 +124,7 @@ def test_a_model_that_does_not_answer_is_said_before_anything_is_written(
 
     ended.fails("model: ", "nothing was changed", "LLMAAS_API_URL")
     assert not config(tmp_path).exists()
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_variable_of_the_shell_that_goes_before_the_file_is_named(cli: Cli, home: Path, tmp_path: Path) -> None:

@@ -600,7 +600,10 @@ async def test_only_a_memory_or_a_file_of_the_bank_is_vouched_for(browser: Brows
 # --- digests ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_digest_is_among_the_runs_with_what_it_stored_and_has_no_undo(app: App, browser: Browser) -> None:
+@pytest.mark.parametrize("done", ["stored", "proposed"])
+async def test_a_digest_is_among_the_runs_with_what_it_stored_and_has_no_undo(
+    app: App, browser: Browser, done: str
+) -> None:
     """An undo takes back what changed the bank; it is on the newest run that did, also below a digest."""
     await browser.post("/s/alpha/bank/decisions.md", action="save", text="# Decisions\n\nS4 it is.\n")
     evil = "<script>alert(1)</script> tea"
@@ -608,13 +611,13 @@ async def test_a_digest_is_among_the_runs_with_what_it_stored_and_has_no_undo(ap
     digest = Entry(
         number=2, space=ALPHA, state="applied", kind="digest", committed_at=app.clock.now(),
         writes=(Write(f"memories/{MEMORY}", None, f"---\ntype: fact\n---\n{evil}\n"),), keeps=(read,),
-        metrics={"memories_stored": 1},
+        metrics={f"memories_{done}": 1},
     )  # fmt: skip
     await put(app, keys.ledger_key(ALPHA, 2), digest.render())
     await put(app, keys.stored_key(ALPHA, 2), "")
 
     runs, one = Page(await browser.get("/s/alpha/consolidation")), Page(await browser.get("/s/alpha/consolidation/2"))
-    assert "run 2 digest 1 note, 1 memory stored" in runs.text
+    assert f"run 2 digest 1 note, 1 memory {done}" in runs.text
     assert [field["value"] for field in runs.all("input") if field.get("name") == "run"] == ["1"]
     assert f"+{evil}" in one.text
     assert one.dangers() == []

@@ -56,10 +56,17 @@ def init(
     if space:
         check_space_name(space)
     asker = questions.Asker(not yes and steps.person_is_there())
-    settings, values, folders = _answered(choice, asker)
-    place = resolve(mountpoint if places else Path(asker.ask("Where is it mounted?", str(mountpoint))))
-    steps.is_mounted(settings, place)
-    name = space or asker.ask("Name of the first space?", SPACE, check=check_space_name)
+    folders: list[Path] = []
+    try:
+        settings, values = _answered(choice, asker, folders)
+        place = resolve(mountpoint if places else Path(asker.ask("Where is it mounted?", str(mountpoint))))
+        steps.is_mounted(settings, place)
+        name = space or asker.ask("Name of the first space?", SPACE, check=check_space_name)
+    except BaseException as error:
+        steps.take_back(folders)
+        if isinstance(error, KeyboardInterrupt):
+            output.note("nothing was changed")
+        raise
     taken = steps.StepsTaken()
     steps.write(taken, choice, values)
     steps.put_on_path(taken)
@@ -70,9 +77,9 @@ def init(
     steps.end(taken, place, name, connected)
 
 
-def _answered(choice: Choice, asker: Asker) -> tuple[Settings, dict[str, str], list[Path]]:
-    """Settings of which store and model were tried, what is to be written down, and the folders that were not there
-    before. Asks again after a failure.
+def _answered(choice: Choice, asker: Asker, folders: list[Path]) -> tuple[Settings, dict[str, str]]:
+    """Settings of which store and model were tried, and what is to be written down. Asks again after a failure.
+    `folders` gets those that the trial makes.
 
     LiveMemError when nobody can be asked.
     """
@@ -86,10 +93,11 @@ def _answered(choice: Choice, asker: Asker) -> tuple[Settings, dict[str, str], l
         overrides = choice.overrides() | steps.in_force(values)
         settings = Settings.load(environment(), overrides=overrides, config_file=choice.config)
         quiet_log(settings)
-        folders = steps.new_folders(settings)
+        steps.take_back(folders)
+        folders += steps.new_folders(settings)
         failed = steps.attempt(settings)
         if failed is None:
-            return settings, values, folders
+            return settings, values
         if not asker.asks:
             raise LiveMemError(f"{failed.name}: {failed.found}; nothing was changed", advice=failed.advice)
         output.note(f"{failed.name}: {failed.found} ({failed.advice})")

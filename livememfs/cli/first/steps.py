@@ -61,6 +61,14 @@ def new_folders(settings: Settings) -> list[Path]:
     return [folder for folder in folders if not folder.exists()]
 
 
+def take_back(folders: list[Path]) -> None:
+    """Remove the folder that the trial of a store has made, if it holds no file but locks."""
+    while folders:
+        folder = folders.pop()
+        if not any(names for path, _, names in os.walk(folder) if Path(path).name != "locks"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def keep_folders(steps: StepsTaken, folders: Sequence[Path]) -> None:
     """Note that folders are new: what undoes all steps removes them last, when nothing uses them any more."""
     steps.undo[:0] = [["rm", "-r", str(folder)] for folder in folders if folder.exists()]

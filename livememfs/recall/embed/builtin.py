@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAME = "multilingual-e5-small-1"
-"""The number at the end changes whenever the same text would get another vector."""
+"""The number at the end changes whenever the same text would get another vector, but for rounding: then all spaces are
+embedded anew.
+"""
 QUESTIONS_AT_ONCE = 2
 MOST_PASSAGES_AT_ONCE = 4
 NICENESS = 10

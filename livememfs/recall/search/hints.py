@@ -44,9 +44,10 @@ _SEVERAL = re.compile(
 )
 # By grammar alone, too: such a question asks for what was, and not for something to be done.
 _LOOKS_BACK = re.compile(
-    r"\b(?:did|was|were|when|since|order)\b|\bhow (?:many|long|much|often|far)\b"
-    r"|\b(?:have|has|had) (?:i|we|you|he|she|they|the|my|our)\b|\b(?:summar\w+|recap\w*|overview)\b"
-    r"|\b(?:combien|quand|depuis|ordre)\b|\b(?:ai-je|a-t-\w+|avons-nous|avez-vous|as-tu)\b"
+    r"\b(?:did|was|were)\b|(?:^|since |until )when\b (?!i\b|we\b|you\b)|\bhow (?:many|long|much|often|far)\b"
+    r"|\b(?:have|has|had) (?:i|we|you|he|she|they|the|my|our)\b|\b(?:summar\w+|recap\w*|overview|order in which)\b"
+    r"|\b(?:combien|depuis quand|dans quel ordre)\b|^quand (?!je |j'|on |nous |tu )"
+    r"|\b(?:ai-je|a-t-\w+|avons-nous|avez-vous|as-tu)\b"
     r"|\b(?:etai\w*|avai\w*|resume\w*|recapitul\w*)\b"
 )
 

@@ -185,7 +185,7 @@ def _with_phrases(
     """What has the query's phrases; then what fits its other words, with a remark. A question that quotes a title wants
     an answer; somebody who typed nothing but the quote wants that alone.
     """
-    ranked, answered = _ranked(index, query, question, where, spaces, ranking)
+    ranked, answered, _ = _ranked(index, query, question, where, spaces, ranking)
     if not answered:
         return [], (UNANSWERED,)
     quoted = fold(" ".join(query.phrases))
@@ -194,7 +194,7 @@ def _with_phrases(
         return ranked, ()
     remark = f"{len(ranked) or 'none'} of them {'has' if len(ranked) == 1 else 'have'} the phrase; then by the words"
     known = {candidate.brief.id for candidate in ranked}
-    others, answered = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
+    others, answered, _ = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
     if not answered:
         return ranked, ()
     return ranked + [candidate for candidate in others if candidate.brief.id not in known], (remark,)
@@ -213,12 +213,11 @@ def fitting_best(
     candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
     ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
     best: list[_Candidate] = []
-    query, hints = Query(text=text), hints_in(text, index.spelt("agent", spaces))
-    ranked, answered = _ranked(index, query, question, where, spaces, ranking)
-    holding = _holding(index, query, question, where, hints, ranked)
+    ranked, answered, holding = _ranked(index, Query(text=text), question, where, spaces, ranking)
     for candidate in holding:
         candidate.score = max(candidate.score, HOLDS)
-    others = [candidate for candidate in ranked if candidate not in holding] if answered else []
+    first = {candidate.brief.id for candidate in holding}
+    others = [candidate for candidate in ranked if candidate.brief.id not in first] if answered else []
     for candidate in (*holding, *others):
         if left[candidate.brief.kind] > 0:
             left[candidate.brief.kind] -= 1
@@ -242,8 +241,8 @@ def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[H
 
 def _ranked(
     index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
-) -> tuple[list[_Candidate], bool]:
-    """What is nearest, best first, and whether it answers the question."""
+) -> tuple[list[_Candidate], bool, list[_Candidate]]:
+    """What is nearest, best first; whether it answers the question; and see `_holding`."""
     words, ceiling = index.text(TextQuery(query.text, query.phrases, query.without), where, ranking.candidates)
     meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
@@ -270,11 +269,12 @@ def _ranked(
     if ranking.graph and seeds and not query.phrases:
         reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
         linked = _linked(index, merged, seeds, reached)
-    holding = _holding(index, query, question, where, hints, merged) if ranking.standing else []
-    ranked = _fused(merged, linked, holding, hints, ranking)
+    holding = _holding(index, query, question, where, hints, merged)
+    ranked = _fused(merged, linked, holding if ranking.standing else (), hints, ranking)
     if ranking.newest:
         _put_newest_first(index, query, ranked)
-    return ranked, not (ranking.floor and ranked) or _is_answered(query, ranked, meant, hints, authors)
+    answered = not (ranking.floor and ranked) or _is_answered(query, ranked, meant, hints, authors)
+    return ranked, answered, holding
 
 
 def _holding(

@@ -17,7 +17,7 @@ from livememfs.serve.headers import SecureHeaders
 from livememfs.serve.web import (
     about,
     acts,
-    address,
+    asked,
     audit,
     bank,
     feed,
@@ -89,7 +89,7 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
 
 def routes_of(site: Site) -> list[BaseRoute]:
     """The routes of a site; they must come last, since the last route matches every address."""
-    address.register()
+    asked.register()
     made: list[BaseRoute] = []
     for table, serve in ((_PUBLIC, site.public), (_SIGNED_IN, site.signed_in)):
         for path, handler, methods in table:

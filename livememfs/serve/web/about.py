@@ -17,10 +17,10 @@ from livememfs.records.rules import DEFAULT, templates
 from livememfs.records.space import Meta
 from livememfs.runs.edit import Replacement
 from livememfs.serve.web.acts import Warnings, text_fields
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.render import part
 from livememfs.serve.web.runs import edited
-from livememfs.serve.web.who import access_of
 from livememfs.spaces.making import check_rules
 from livememfs.spaces.objects import public
 

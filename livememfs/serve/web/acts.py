@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
-from livememfs.serve.web.who import access_of
+from livememfs.serve.web.asked import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

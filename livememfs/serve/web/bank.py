@@ -18,7 +18,7 @@ from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import Replacement
 from livememfs.runs.upkeep.oddnames import find_odd
 from livememfs.serve.web.acts import Warnings, text_fields
-from livememfs.serve.web.address import name_in
+from livememfs.serve.web.asked import access_of, name_in
 from livememfs.serve.web.cards import history_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
@@ -26,7 +26,6 @@ from livememfs.serve.web.overview import bank_files
 from livememfs.serve.web.render import part, path
 from livememfs.serve.web.runs import edited
 from livememfs.serve.web.vouching import offered
-from livememfs.serve.web.who import access_of
 from livememfs.spaces.objects import public
 
 if TYPE_CHECKING:

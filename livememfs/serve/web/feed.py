@@ -18,11 +18,11 @@ from starlette.responses import RedirectResponse
 from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.records import keys
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.cards import FeedItem, cards_of, when_named
 from livememfs.serve.web.order import CHOICES, SOURCES, stamped
 from livememfs.serve.web.overview import rows_of
 from livememfs.serve.web.render import part
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -19,14 +19,13 @@ from livememfs.memories.uses import moment
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, RELATIONS, TYPES, Memory, read_field
 from livememfs.serve.web.acts import Done, Warnings, author, text_fields
-from livememfs.serve.web.address import name_in
+from livememfs.serve.web.asked import access_of, name_in
 from livememfs.serve.web.cards import Card, FeedItem, card_of
 from livememfs.serve.web.feed import Wanted, answer
 from livememfs.serve.web.markdown import excerpt, plain, rendered
 from livememfs.serve.web.notes import MEANWHILE
 from livememfs.serve.web.render import part, stamp
 from livememfs.serve.web.vouching import offered
-from livememfs.serve.web.who import access_of
 from livememfs.text import frontmatter
 from livememfs.text.frontmatter import FrontMatterError
 

@@ -16,12 +16,11 @@ from livememfs.memories.rewriting import put_back, remove, rewrite
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
 from livememfs.serve.web.acts import Done, Warnings, author, text_fields
-from livememfs.serve.web.address import name_in
+from livememfs.serve.web.asked import access_of, name_in
 from livememfs.serve.web.cards import Card, FeedItem, card_of
 from livememfs.serve.web.feed import Wanted, answer
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.render import part
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.records import keys
 from livememfs.records.space import Meta
-from livememfs.serve.web.who import access_of
+from livememfs.serve.web.asked import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,9 +12,9 @@ from livememfs import errors
 from livememfs.memories import proposals
 from livememfs.memories.proposalpage import diff_of
 from livememfs.serve.web.acts import Done, author, fields
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.render import part
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -25,11 +25,11 @@ from livememfs.runs.options import RunOptions
 from livememfs.runs.standing import taken_back
 from livememfs.runs.undo.run import undo
 from livememfs.serve.web.acts import Done, Warnings, author, fields
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.cards import history_of
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.render import part
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.memories.parameters import QUESTION
 from livememfs.recall.index.words import content_words
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.markdown import plain
 from livememfs.serve.web.overview import rows_of
 from livememfs.serve.web.render import place
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -19,7 +19,7 @@ from livememfs.recall.turn.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Session, Summary, prompts_in
-from livememfs.serve.web.address import name_in
+from livememfs.serve.web.asked import name_in
 from livememfs.serve.web.markdown import rendered
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import trio
 from livememfs import errors
 from livememfs.concurrency import in_thread
 from livememfs.serve.web.acts import Acts
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.events import Events
 from livememfs.serve.web.order import SpaceOrder
 from livememfs.serve.web.render import error_page, page
-from livememfs.serve.web.who import access_of
 from livememfs.tree.space.root import Space
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from livememfs.records.access import Access, Permission
-    from livememfs.serve.web.who import SignIn
+    from livememfs.serve.web.asked import SignIn
     from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.serve")

@@ -14,9 +14,9 @@ import trio
 from starlette.responses import Response
 
 from livememfs.errors import LiveMemError
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.events import LOOK_SECONDS
 from livememfs.serve.web.render import error_page
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

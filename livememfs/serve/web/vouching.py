@@ -16,8 +16,8 @@ from livememfs.records import keys
 from livememfs.records.trust import Trust, trust_of
 from livememfs.runs.edit import vouch as vouch_bank
 from livememfs.serve.web.acts import Done, author, fields
+from livememfs.serve.web.asked import access_of
 from livememfs.serve.web.render import place
-from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -145,5 +145,5 @@ class Decided(ReadOnlyDirectory):
         for each in reversed(await proposals.decisions(self.context.replica, self.space)):
             name = each.decided_key(self.space).rpartition("/")[2].removesuffix(DECIDED_SUFFIX) + ".md"
             make = partial(ProposalFile, self, name, self.context, self.space, each)
-            made[name] = self.held(name, lambda _, make=make: make())  # type: ignore[misc]
+            made[name] = self.held(name, lambda _, make=make: make())  # type: ignore[misc]  # of a default
         return sorted(made.items())

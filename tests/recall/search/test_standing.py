@@ -12,6 +12,7 @@ from index_world import read
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.index.standing import standing_labels
+from livememfs.recall.search.hints import hints_in
 from livememfs.recall.search.query import Query
 from livememfs.recall.search.ranking import STANDING, Ranking, fitting_best, search
 
@@ -98,6 +99,22 @@ def test_a_question_about_what_was_is_in_no_scope(index: Index, message: str) ->
         for hit in search(index, Query(text=message), QUESTION, ("space",), ranking=Ranking(floor=False)).hits
         for reason in hit.reasons
     }
+
+
+@pytest.mark.parametrize(
+    ("message", "back"),
+    [
+        ("write the orders service", False),
+        ("sort them in order to compare", False),
+        ("when I deploy, what should I check?", False),
+        ("quand je déploie, que vérifier ?", False),
+        ("when is the deadline?", True),
+        ("list the order in which I asked", True),
+        ("depuis quand est-ce ainsi", True),
+    ],
+)
+def test_what_looks_back_is_told_from_what_is_to_be_done(message: str, back: bool) -> None:
+    assert hints_in(message, ()).looks_back is back
 
 
 def test_many_rules_take_no_more_than_their_share_of_a_message(index: Index) -> None:

@@ -1,18 +1,38 @@
-"""The names in an address, to the byte.
+"""What a request says of itself: its caller, as the guard found it, and the names in its address, to the byte.
 
-A server decodes a path as UTF-8 and loses what is none, but an object may have any name. Owns reading them from the
-path as it was sent. Pure; any thread.
+A server decodes a path as UTF-8 and loses what is none, but an object may have any name: names are read from the path
+as it was sent. Refuses to check a token: the `SignIn` does. Pure; any thread.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from starlette.convertors import Convertor, register_url_convertor
 
+from livememfs.errors import NotSignedIn
+
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+    from livememfs.records.access import Access
+
+
+class SignIn(Protocol):
+    """Checks tokens."""
+
+    async def access(self, secret: str) -> Access | None:
+        """The access of a token; None if it is not valid."""
+        ...
+
+
+def access_of(request: Request) -> Access:
+    """The access of the caller. NotSignedIn without one."""
+    access: Access | None = getattr(request.state, "access", None)
+    if access is None:
+        raise NotSignedIn
+    return access
 
 
 class Anything(Convertor[str]):
