@@ -155,8 +155,12 @@ class Index(Engine):
         return self.fulltext.search(asked, where, limit, self.loaded.columns)
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
-        if any(name == "label" for name, _ in (*where.fields, *where.without)):
-            where = replace(where, numbers=tuple(self.table.numbers(where)))
+        fields, without = (
+            tuple(pair for pair in pairs if pair[0] == "label") for pairs in (where.fields, where.without)
+        )
+        if fields or without:  # by these alone: the rest is a matter of columns in memory
+            labelled = Restriction(fields, without, numbers=where.numbers)
+            where = replace(where, numbers=tuple(self.table.numbers(labelled)))
         return self.loaded.near(question, where, limit)
 
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
