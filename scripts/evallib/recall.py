@@ -40,6 +40,7 @@ OFF: dict[str, dict[str, Any]] = {
     "author": {"author": 1.0},
     "meaning": {"meaning": 0.0},
     "question": {"question": 1.0},
+    "manner": {"writer": 1.0, "reader": 1.0},
     "sitting": {"sitting": 0.0},
     "hints": {"hints": 0.0},
     "names": {"names": 0.0},

@@ -16,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.recall.index.exchanged import Restriction
+from livememfs.recall.index.manner import Manner
 from livememfs.recall.index.record import Brief
 
 Column = tuple[int, int, int, str, str, str, str, int, int]
-"""Of a piece: its number and its place in its record; the record's number, kind, space, type, agent and time, and
-whether it ends with a question mark.
+"""Of a piece: its number and its place in its record; the record's number, kind, space, type, agent and time, and how
+its text speaks.
 """
 FIELDS = ("space", "kind", "type", "agent")
 MOST_PARTS = 32_767
-_ARRAYS = ("fields", "created", "part", "asks", "record")
+_ARRAYS = ("fields", "created", "part", "manner", "record")
 """In the order in which they grow: any thread may ask for a piece that `record` has room for."""
 TAKEN_AT_ONCE = 10_000
+_MANNERS = [Manner(flags) for flags in range(8)]
 
 
 class Columns:
@@ -41,7 +43,7 @@ class Columns:
         self._created = np.zeros(1_024, np.int64)
         self._record = np.zeros(1_024, np.int32)
         self._part = np.zeros(1_024, np.int16)
-        self._asks = np.zeros(1_024, np.bool_)
+        self._manner = np.zeros(1_024, np.int8)
 
     def __len__(self) -> int:
         """Pieces that are or were there."""
@@ -54,7 +56,7 @@ class Columns:
             self._take(portion)
 
     def _take(self, pieces: Sequence[Column]) -> None:
-        number, part, record, kind, space, type_, agent, created, asks = zip(*pieces, strict=True)
+        number, part, record, kind, space, type_, agent, created, manner = zip(*pieces, strict=True)
         self._make_room(max(number) + 1)
         numbers = np.array(number, np.int64)
         known = self._record[numbers] > 0
@@ -64,7 +66,7 @@ class Columns:
         for row, values in enumerate((space, kind, type_, agent)):
             codes = {value: self._code(FIELDS[row], value) for value in dict.fromkeys(values)}
             self._fields[row, numbers] = [codes[value] for value in values]
-        self._created[numbers], self._asks[numbers] = created, asks
+        self._created[numbers], self._manner[numbers] = created, manner
         self._part[numbers] = [min(place, MOST_PARTS) for place in part]
         self._record[numbers] = record  # last: from now on they are there for whoever asks
         for name, values in (("type", type_), ("agent", agent)):
@@ -91,8 +93,8 @@ class Columns:
         known = np.array([number for number in numbers if number < len(self._record)], np.int64)
         known = known[self._record[known] > 0]
         space, kind, type_, agent = ([self._words[code] for code in row] for row in self._fields[:, known].tolist())
-        record, created, asks = (array[known].tolist() for array in (self._record, self._created, self._asks))
-        briefs = map(Brief, record, kind, space, type_, agent, created, asks)
+        record, created, manner = (array[known].tolist() for array in (self._record, self._created, self._manner))
+        briefs = map(Brief, record, kind, space, type_, agent, created, map(_MANNERS.__getitem__, manner))
         parts = self._part[known].tolist()
         return {number: (part, brief) for number, part, brief in zip(known.tolist(), parts, briefs, strict=True)}
 

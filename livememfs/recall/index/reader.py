@@ -16,8 +16,8 @@ import structlog
 
 from livememfs.code.anchor import Claim
 from livememfs.errors import NotText
+from livememfs.recall.index.manner import standing_labels
 from livememfs.recall.index.record import Record
-from livememfs.recall.index.standing import standing_labels
 from livememfs.records import keys
 from livememfs.records.agentnames import of_client
 from livememfs.records.memory import TOPIC_TYPES, Memory

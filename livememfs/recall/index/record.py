@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from livememfs.recall.index.manner import Manner
 from livememfs.records.keys import COLLECTIONS, OBSERVATIONS, UNTIL
 from livememfs.records.observation import SUPERSEDED
 from livememfs.records.trust import BY_KIND, FIELD, USUAL, Trust
@@ -90,8 +91,8 @@ class Record:
 class Brief:
     """What of a record is needed to rank it: hundreds are looked at for each that is shown.
 
-    :id:   its number in the table
-    :asks: whether it ends with a question mark
+    :id:     its number in the table
+    :manner: how it speaks
     """
 
     id: int
@@ -100,7 +101,7 @@ class Brief:
     type: str
     agent: str
     created: int
-    asks: bool
+    manner: Manner
 
 
 def digest(text: str) -> bytes:

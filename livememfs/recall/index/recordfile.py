@@ -18,7 +18,7 @@ from livememfs import private
 from livememfs.errors import NoSpace
 from livememfs.recall.index.exchanged import Damaged
 
-VERSION = 7
+VERSION = 8
 _AT_ONCE = 500
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -30,7 +30,7 @@ CREATE TABLE record (
     id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE, key TEXT NOT NULL, etag TEXT NOT NULL,
     kind TEXT NOT NULL, space TEXT NOT NULL, type TEXT NOT NULL, agent TEXT NOT NULL, title TEXT NOT NULL,
     created INTEGER NOT NULL, importance REAL NOT NULL, labels TEXT NOT NULL, pieces TEXT NOT NULL,
-    asks INTEGER NOT NULL, links TEXT NOT NULL, channel TEXT NOT NULL, updated INTEGER NOT NULL
+    manner INTEGER NOT NULL, links TEXT NOT NULL, channel TEXT NOT NULL, updated INTEGER NOT NULL
 );
 CREATE INDEX record_key ON record(key);
 CREATE INDEX record_time ON record(space, kind, created);

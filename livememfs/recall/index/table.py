@@ -16,6 +16,7 @@ from typing import Any
 from livememfs.recall.index.columns import Column
 from livememfs.recall.index.exchanged import Linked, Piece, Restriction, Stored
 from livememfs.recall.index.kept import KeptVectors
+from livememfs.recall.index.manner import manner_of
 from livememfs.recall.index.merits import Merit
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Record
@@ -74,12 +75,12 @@ class RecordTable(KeptVectors):
         values = (
             record.ref, record.key, record.etag, record.kind, record.space, record.type, record.agent, record.title,
             record.created, record.importance, json.dumps(record.labels), json.dumps(record.pieces),
-            record.text.endswith("?"), json.dumps(record.links), record.channel, record.updated,
+            int(manner_of(record.text)), json.dumps(record.links), record.channel, record.updated,
         )  # fmt: skip
         marks = ",".join("?" * len(values))
         cursor = self._db.execute(
-            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces,asks,links,"
-            f"channel,updated) VALUES ({marks})",
+            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces,manner,"
+            f"links,channel,updated) VALUES ({marks})",
             values,
         )
         number = cursor.lastrowid
@@ -299,7 +300,7 @@ class RecordTable(KeptVectors):
     def columns(self, numbers: Sequence[int] | None = None) -> Iterator[Column]:
         """What one may filter and rank by, of every piece or of some."""
         select = (
-            "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+            "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.manner"
             " FROM piece p JOIN record r ON r.id = p.record"
         )
         if numbers is None:

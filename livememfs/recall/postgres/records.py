@@ -15,6 +15,7 @@ import numpy as np
 
 from livememfs.recall.index.engine import Read
 from livememfs.recall.index.exchanged import Linked, Restriction, Stored
+from livememfs.recall.index.manner import Manner, manner_of
 from livememfs.recall.index.merits import IDENTITY, ROUNDING, Foremost, UnaskedMemories, Use, weigh
 from livememfs.recall.index.pieces import PieceText, text_of
 from livememfs.recall.index.record import Brief, Record, digest
@@ -87,8 +88,8 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
         ([clean(key) for key, *_ in read], [clean(etag) for _, etag, *_ in read]),
     )
     with db.cursor().copy(
-        "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, importance, updated, channel, body)"
-        " FROM STDIN"
+        "COPY record (id, name, ref, key, kind, space, type, agent, created, manner, importance, updated, channel,"
+        " body) FROM STDIN"
     ) as copy:
         for number, record in numbered.items():
             copy.write_row(_row(number, record))
@@ -123,7 +124,7 @@ def _called(space: str, name: str) -> bytes:
 def _row(number: int, record: Record) -> tuple[Any, ...]:
     return (
         number, digest(record.ref), clean(record.ref), clean(record.key), clean(record.kind), clean(record.space),
-        clean(record.type), clean(record.agent), record.created, record.text.endswith("?"), record.importance,
+        clean(record.type), clean(record.agent), record.created, int(manner_of(record.text)), record.importance,
         record.updated, clean(record.channel), body_of(record),
     )  # fmt: skip
 
@@ -225,11 +226,11 @@ def naming(db: Db, space: str, files: Sequence[str], limit: int) -> list[Stored]
 def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
     """What ranking needs of the record of each piece."""
     rows = db.execute(
-        "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+        "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.manner"
         " FROM piece p JOIN record r ON r.id = p.record WHERE p.number = ANY(%s)",
         (list(numbers),),
     )
-    return {row[0]: (row[1], Brief(*row[2:])) for row in rows}
+    return {row[0]: (row[1], Brief(*row[2:8], Manner(row[8]))) for row in rows}
 
 
 def strict(db: Db, where: Restriction, limit: int) -> list[Stored]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from livememfs.recall.index.manner import is_of_writer
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.words import fold
 
@@ -50,6 +51,7 @@ _LOOKS_BACK = re.compile(
     r"|\b(?:ai-je|a-t-\w+|avons-nous|avez-vous|as-tu)\b"
     r"|\b(?:etai\w*|avai\w*|resume\w*|recapitul\w*)\b"
 )
+_SUMMARY = re.compile(r"\b(?:summar\w+|recap\w*|overview|resume\w*)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Hints:
     :author:  folded; empty unless exactly one of those who wrote here is named
     :several: whether the question asks for several things, which stand in several places then
     :looks_back: whether it asks for what was said or done
+    :of_writer: whether it is about whoever asks it; a summary has what was answered, too
     """
 
     author: str = ""
@@ -66,6 +69,7 @@ class Hints:
     months: frozenset[tuple[int | None, int, int | None]] = frozenset()
     several: bool = False
     looks_back: bool = False
+    of_writer: bool = False
 
     def fit(self, record: Record | Brief) -> int:
         """How many hints a record fits."""
@@ -98,6 +102,7 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
         months,
         _SEVERAL.search(folded) is not None,
         _LOOKS_BACK.search(folded) is not None,
+        is_of_writer(text) and _SUMMARY.search(folded) is None,
     )
 
 

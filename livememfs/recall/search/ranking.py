@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from livememfs.recall.index import standing
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.exchanged import Restriction, TextQuery
+from livememfs.recall.index.manner import STANDING_LABELS, Manner
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import SITTING_SECONDS
 from livememfs.recall.index.vectors import Floats
@@ -37,7 +37,7 @@ so many for each that may be told.
 READ, READ_UNASKED = 50, 10
 """Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
 SITTING_BEST = 3
-STANDING, STANDING_NEAR = 3, 0.1
+MOST_STANDING, STANDING_NEAR = 3, 0.1
 """Instructions and preferences that are thought of, and the least cosine to the question that each has."""
 HOLDS = 1.0
 """The score of one, for a message: about that of a text with all of its words."""
@@ -53,6 +53,8 @@ class Ranking:
     :meaning:  of a cosine, beside a text score of at most about 1
     :author:   factor for what somebody wrote whom the question names; 1 for none
     :question: factor for what asks, since it seldom answers
+    :writer:   for a question about whoever asks it: factor for what speaks of its writer; 1 for none
+    :reader:   the same for what speaks to its reader
     :sitting:  what a hit gains from the best of what was written in the same sitting
     :names:    what a text gains, as a share, by having names in it
     :damping:  k of the reciprocal rank fusion
@@ -78,6 +80,8 @@ class Ranking:
     meaning: float = 0.3
     author: float = 1.4
     question: float = 0.9
+    writer: float = 1.2
+    reader: float = 0.67
     sitting: float = 0.25
     names: float = 0.1
     damping: int = 60
@@ -94,7 +98,9 @@ class Ranking:
     read: int = READ
 
 
-UNASKED = Ranking(hints=0.0, graph=0.0, standing=0.0, newest=False, candidates=CANDIDATES_UNASKED)
+UNASKED = Ranking(
+    writer=1.0, reader=1.0, hints=0.0, graph=0.0, standing=0.0, newest=False, candidates=CANDIDATES_UNASKED
+)
 """For messages: without hints and links, scores stay scores and can be compared with the best one; lines say when."""
 
 
@@ -290,8 +296,8 @@ def _holding(
     """
     if question is None or query.phrases or query.without or hints.author or hints.looks_back:
         return []
-    only = replace(where, fields=(*where.fields, ("label", standing.VALUES)))
-    near = [number for number, cosine in index.near(question, only, STANDING) if cosine >= STANDING_NEAR]
+    only = replace(where, fields=(*where.fields, ("label", STANDING_LABELS)))
+    near = [number for number, cosine in index.near(question, only, MOST_STANDING) if cosine >= STANDING_NEAR]
     known, briefs = {candidate.brief.id: candidate for candidate in merged}, index.briefs(near)
     found = [briefs[number] for number in near if number in briefs]
     return [known.get(brief.id) or _Candidate(brief, part) for part, brief in found]
@@ -367,7 +373,12 @@ def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
 
 def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
     factor = ranking.author if hints.author and fold(record.agent) == hints.author else 1.0
-    return factor * (ranking.question if record.kind == "live" and record.asks else 1.0)
+    if record.kind != "live":
+        return factor
+    if hints.of_writer:
+        factor *= ranking.writer if Manner.OF_WRITER in record.manner else 1.0
+        factor *= ranking.reader if Manner.TO_READER in record.manner else 1.0
+    return factor * (ranking.question if Manner.ASKS in record.manner else 1.0)
 
 
 def _weigh_by_text(candidates: Sequence[_Candidate], names: float, length: float) -> None:

@@ -339,7 +339,7 @@ def test_a_record_comes_back_as_it_was(index: Engine) -> None:
     assert sorted(part for part, _ in index.briefs(numbers).values()) == [0, 1, 2]
     (brief,) = {brief for _, brief in index.briefs(numbers).values()}
     assert index.records([brief.id, 999]) == {brief.id: odd}
-    assert (brief.kind, brief.space, brief.created, brief.asks) == ("live", "space", 77, False)
+    assert (brief.kind, brief.space, brief.created, brief.manner) == ("live", "space", 77, 0)
     assert index.verify() == []
 
 

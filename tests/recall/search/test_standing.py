@@ -10,8 +10,8 @@ import pytest
 from index_world import read
 
 from livememfs.recall.index.local import Index
+from livememfs.recall.index.manner import standing_labels
 from livememfs.recall.index.reader import records_in
-from livememfs.recall.index.standing import standing_labels
 from livememfs.recall.search.hints import hints_in
 from livememfs.recall.search.query import Query
 from livememfs.recall.search.ranking import STANDING, Ranking, fitting_best, search
