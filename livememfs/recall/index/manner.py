@@ -18,7 +18,7 @@ LOOKED_AT = 400
 STANDING = "standing"
 INSTRUCTION, PREFERENCE = "instruction", "preference"
 STANDING_LABELS = (f"{STANDING}:{INSTRUCTION}", f"{STANDING}:{PREFERENCE}")
-"""As a restriction of the index names them."""
+"""As a restriction of the index names them; instructions first."""
 LONGEST_STANDING = 600
 """Characters of a text that is looked at. What somebody asks for once and for all is short; a long text that says
 "I prefer" somewhere is about something else.

@@ -230,7 +230,10 @@ def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
         " FROM piece p JOIN record r ON r.id = p.record WHERE p.number = ANY(%s)",
         (list(numbers),),
     )
-    return {row[0]: (row[1], Brief(*row[2:8], Manner(row[8]))) for row in rows}
+    return {
+        number: (part, Brief(record, kind, space, type_, agent, created, Manner(manner)))
+        for number, part, record, kind, space, type_, agent, created, manner in rows
+    }
 
 
 def strict(db: Db, where: Restriction, limit: int) -> list[Stored]:

@@ -51,6 +51,12 @@ _LOOKS_BACK = re.compile(
     r"|\b(?:ai-je|a-t-\w+|avons-nous|avez-vous|as-tu)\b"
     r"|\b(?:etai\w*|avai\w*|resume\w*|recapitul\w*)\b"
 )
+_ASKS_WHEN = re.compile(
+    r"^(?:\S+ ){0,2}(?:when\b (?!i\b|we\b|you\b)|(?:what|which) (?:date|day|time)\b)"
+    r"|^(?:\S+ )?quand\b (?!je |j'|on |nous |tu )|\bquelle? (?:date|jour|heure)\b"
+)
+OF_DATES = "date dates day days deadline deadlines schedule scheduling time times échéance délai jour heure horaire"
+"""What a text is about that says how to answer when something is."""
 _SUMMARY = re.compile(r"\b(?:summar\w+|recap\w*|overview|resume\w*)\b")
 
 
@@ -61,6 +67,7 @@ class Hints:
     :author:  folded; empty unless exactly one of those who wrote here is named
     :several: whether the question asks for several things, which stand in several places then
     :looks_back: whether it asks for what was said or done
+    :when:       whether it asks for a date or a time
     :of_writer: whether it is about whoever asks it; a summary has what was answered, too
     """
 
@@ -69,6 +76,7 @@ class Hints:
     months: frozenset[tuple[int | None, int, int | None]] = frozenset()
     several: bool = False
     looks_back: bool = False
+    when: bool = False
     of_writer: bool = False
 
     def fit(self, record: Record | Brief) -> int:
@@ -102,6 +110,7 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
         months,
         _SEVERAL.search(folded) is not None,
         _LOOKS_BACK.search(folded) is not None,
+        _ASKS_WHEN.search(folded) is not None,
         is_of_writer(text) and _SUMMARY.search(folded) is None,
     )
 

@@ -22,7 +22,7 @@ from livememfs.recall.index.words import fold
 from livememfs.recall.search import newest
 from livememfs.recall.search.floor import BEST, Seen, is_answered
 from livememfs.recall.search.graph import seeds_of, walk
-from livememfs.recall.search.hints import Hints, hints_in
+from livememfs.recall.search.hints import OF_DATES, Hints, hints_in
 from livememfs.recall.search.query import Query
 from livememfs.recall.search.telling import share_of_names, share_of_words
 from livememfs.recall.search.where import restriction
@@ -291,13 +291,20 @@ def _holding(
     hints: Hints,
     merged: Iterable[_Candidate],
 ) -> list[_Candidate]:
-    """The list of instructions and preferences in whose scope a question may be, nearest first. Who asks for what was
-    said or done, by somebody or at all, asks for nothing that they apply to.
+    """The list of instructions and preferences in whose scope a question may be: instructions about dates first for who
+    asks when something is, then the nearest. Who asks for what was said or done, by somebody or at all, asks for
+    nothing else that they apply to.
     """
-    if question is None or query.phrases or query.without or hints.author or hints.looks_back:
+    if query.phrases or query.without or hints.author:
         return []
-    only = replace(where, fields=(*where.fields, ("label", STANDING_LABELS)))
-    near = [number for number, cosine in index.near(question, only, MOST_STANDING) if cosine >= STANDING_NEAR]
+    near: list[int] = []
+    if hints.when:
+        only = replace(where, fields=(*where.fields, ("label", STANDING_LABELS[:1])))
+        near += [number for number, _ in index.text(TextQuery(OF_DATES), only, MOST_STANDING)[0]]
+    if question is not None and not hints.looks_back:
+        only = replace(where, fields=(*where.fields, ("label", STANDING_LABELS)))
+        near += [number for number, cosine in index.near(question, only, MOST_STANDING) if cosine >= STANDING_NEAR]
+    near = list(dict.fromkeys(near))[:MOST_STANDING]
     known, briefs = {candidate.brief.id: candidate for candidate in merged}, index.briefs(near)
     found = [briefs[number] for number in near if number in briefs]
     return [known.get(brief.id) or _Candidate(brief, part) for part, brief in found]

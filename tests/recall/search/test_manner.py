@@ -1,4 +1,4 @@
-"""Standing instructions and preferences are recognised by words alone, and thought of where they may apply."""
+"""How a text speaks is told by its words: standing instructions are thought of where they may apply, and so on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from index_world import read
 
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.manner import standing_labels
+from livememfs.recall.index.manner import Manner, manner_of, standing_labels
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.search.hints import hints_in
 from livememfs.recall.search.query import Query
-from livememfs.recall.search.ranking import STANDING, Ranking, fitting_best, search
+from livememfs.recall.search.ranking import MOST_STANDING, Ranking, fitting_best, search
 
 QUESTION = np.array([1, 0, 0], np.float32)
 NEAR, FAR = np.array([0.5, 0.8, 0], np.float32), np.array([0, 0, 1], np.float32)
@@ -123,4 +123,62 @@ def test_many_rules_take_no_more_than_their_share_of_a_message(index: Index) -> 
     index.apply((), [read(one) for one in many])
     waiting = index.unembedded(50)
     index.take_vectors([text.meaning for text in waiting], np.tile(NEAR, (len(waiting), 1)))
-    assert len(told(index, "draw me a sheep")) == STANDING
+    assert len(told(index, "draw me a sheep")) == MOST_STANDING
+
+
+def test_who_asks_when_something_is_or_was_hears_how_dates_are_to_be_written(index: Index) -> None:
+    text = "Always write dates as 2026-11-29 when I ask about deadlines"
+    index.apply((), [read(index_world.note("dates", text, 9, labels=tuple(standing_labels(text))))])
+
+    def standing(question: str) -> set[str]:
+        hits = search(index, Query(text=question), QUESTION, ("space",), ranking=Ranking(floor=False)).hits
+        return {hit.record.title for hit in hits if "standing" in hit.reasons}
+
+    for question in ("When was the parser added?", "quand sort la version"):
+        assert standing(question) == {"dates"}, question
+    assert "dates" in standing("what date is the release")
+    assert not standing("what was the first version of the parser")
+
+
+WISH, ANSWER, FACT = (
+    "I want the parser to have a cache",
+    "You want the parser to have a cache",
+    "The parser has a cache",
+)
+
+
+def test_a_question_about_whoever_asks_finds_what_was_told_of_oneself_before_what_was_answered(tmp_path: Path) -> None:
+    index = Index(tmp_path, "")
+    index.apply(
+        (),
+        [
+            read(index_world.note(text.partition(" ")[0], text, n * 9_999))
+            for n, text in enumerate((WISH, FACT, ANSWER))
+        ],
+    )
+    plain = Ranking(floor=False, writer=1.0, reader=1.0)
+
+    def titles(question: str, ranking: Ranking | None = None) -> list[str]:
+        asked = Query(text=question)
+        return [hit.record.title for hit in search(index, asked, None, ("space",), ranking=ranking).hits]
+
+    asked = "which cache did I want for the parser"
+    assert titles(asked).index("I") < titles(asked).index("You")
+    assert titles(asked, plain).index("You") < titles(asked, plain).index("I")
+    for asked in ("give me a summary of what I want of the parser's cache", "remind me which cache the parser has"):
+        assert titles(asked) == titles(asked, plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "manner"),
+    [
+        ("I chose tabs, as you said", Manner.OF_WRITER),
+        ("You can use your own key; I would", Manner.TO_READER),
+        ("We chose S3", Manner(0)),
+        ("Can you fix my test?", Manner.OF_WRITER | Manner.ASKS),
+        ("Je préfère vos outils", Manner.OF_WRITER),
+        ("Voici votre plan", Manner.TO_READER),
+    ],
+)
+def test_how_a_text_speaks_is_told_by_its_pronouns(text: str, manner: Manner) -> None:
+    assert manner_of(text) == manner
