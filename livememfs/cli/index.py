@@ -88,6 +88,6 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             from livememfs.recall.postgres.connection import place_of
 
             where = {"database": place_of(settings.index_url)}
-        return {**where, "model": index.model, **asdict(index.statistics())}, index.verify()
+        return {**where, **asdict(index.statistics())}, index.verify()
     finally:
         index.close()

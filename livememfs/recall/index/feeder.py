@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import trio
 
 from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, ModelError
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
@@ -91,6 +92,7 @@ class Feeder:
         self._idle = trio.Event()
         # `_meant` is set when embedding has ended: everything is embedded, or (`_stuck`) it failed.
         self._meant, self._stuck = trio.Event(), False
+        self._meant_before = trio.Event()  # by the former model, while that is the one that is asked
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
         self.last_error = ""
@@ -206,10 +208,15 @@ class Feeder:
         longer, or when embedding failed and nothing was embedded since.
         """
         with trio.move_on_after(seconds):
-            while self.waiting or not self._meant.is_set():
-                await (self._idle if self.waiting else self._meant).wait()
+            while self.waiting or not self._searched().is_set():
+                await (self._idle if self.waiting else self._searched()).wait()
             return not self._stuck
         return False
+
+    def _searched(self) -> trio.Event:
+        """Whether what is searched has a vector of every text."""
+        change = self._index.change
+        return self._meant if change is None or change.loaded is None else self._meant_before
 
     # --- working --------------------------------------------------------------------------------------------------
 
@@ -255,6 +262,7 @@ class Feeder:
     def _done(self, batch: _Batch) -> None:
         self._reading -= Counter(batch.keys)
         self._meant = trio.Event() if self._meant.is_set() else self._meant
+        self._meant_before = trio.Event() if self._meant_before.is_set() else self._meant_before
         self._texts.set()
         if not self.waiting:
             self._idle.set()
@@ -266,15 +274,18 @@ class Feeder:
         await trio.sleep(AGAIN_SECONDS)
         self._work.set()
 
-    async def embed(self, embedder: Embedder) -> None:
-        """Compute the vectors that are missing, until cancelled."""
+    async def embed(self, embedder: Embedder, former: Embedder | None = None) -> None:
+        """Compute the vectors that are missing, until cancelled. `former`: the model whose vectors are searched until
+        there are all of `embedder`'s; it is closed then.
+        """
         while True:
             try:
                 await self._shared(False)
                 await self._words_first()
                 await self._expect(embedder)
-                while await self._embed_some(embedder):
+                while await self._embed_some(embedder, former):
                     pass
+                await self._changed_over(former)
             except Exception as error:  # as in `run`
                 self._stuck = True
                 self._meant.set()
@@ -286,9 +297,11 @@ class Feeder:
                 self._meant.set()
             await self._texts.wait()
 
-    async def _embed_some(self, embedder: Embedder) -> bool:
+    async def _embed_some(self, embedder: Embedder, former: Embedder | None) -> bool:
         """Compute the vectors of some texts, unless others did; whether any text had none."""
         self._texts = trio.Event()  # set again by objects that come from here on
+        if former is not None:
+            await self._embed_before(former)
         texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
         if not texts:
             return False
@@ -303,6 +316,31 @@ class Feeder:
         if self._stuck:
             self._stuck, self._meant = False, trio.Event()
         return True
+
+    async def _embed_before(self, former: Embedder) -> None:
+        """Have what came since the model was changed found by the former one as well. Much of it is an import, which
+        the next model embeds alone.
+        """
+        change, meant = self._index.change, self._meant_before
+        if change is None or change.loaded is None:
+            return
+        texts = await trio.to_thread.run_sync(change.lacking, EMBEDDED_AT_ONCE)
+        if 0 < len(texts) < EMBEDDED_AT_ONCE:
+            with suppress(ModelError):
+                vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
+                await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
+        meant.set()
+
+    async def _changed_over(self, former: Embedder | None) -> None:
+        """Search the vectors of the new model, which are all there, and forget those of the former one. A question that
+        the former model has read in this very moment is compared with the wrong ones: its words find what they find.
+        """
+        change = self._index.change
+        if change is not None and not change.over:
+            await trio.to_thread.run_sync(change.end, limiter=self._limiter)
+            self._meant_before.set()
+            if former is not None:
+                await former.aclose()
 
     async def _words_first(self) -> None:
         """Wait for the text index, which is faster while nothing is embedded."""
@@ -323,7 +361,7 @@ class Feeder:
 
     async def _expect(self, embedder: Embedder) -> None:
         """Have the index know the mean of any texts by this model before the first vectors are compared."""
-        if await trio.to_thread.run_sync(lambda: self._index.prior) is None:
+        if not await trio.to_thread.run_sync(self._index.expects):
             vectors = await embedder.passages(TEXTS)
             meanings = [digest(text) for text in TEXTS]
             await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)

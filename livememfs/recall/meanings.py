@@ -1,0 +1,100 @@
+"""The embedding models of one search: the one that is configured, and the one before it while its vectors are searched.
+
+Owns which of them reads a question, and the remarks on what is missing. Refuses to fail: without a model, words alone
+are searched. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+if TYPE_CHECKING:
+    from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.index.changeover import ChangeOver
+    from livememfs.recall.index.engine import Engine
+    from livememfs.recall.index.vectors import Floats
+
+log = structlog.get_logger("livememfs.recall")
+
+SILENT = "by words alone: the model that knows meanings does not answer"
+UNLOADED = "by words alone: the model that knows meanings is not loaded"
+
+OpenModel = Callable[[], Awaitable["Embedder | None"]]
+OpenFormer = Callable[[str], Awaitable["Embedder | None"]]
+
+
+class Meanings:
+    """The models, none before `load`.
+
+    :open_former: the model of a name, None where it needs settings that are gone
+    :model:       the one that is configured
+    :former:      the one before it
+    :loaded:      nothing more will be loaded
+    """
+
+    def __init__(self, open_model: OpenModel, open_former: OpenFormer | None) -> None:
+        self._open_model, self._open_former = open_model, open_former
+        self.model: Embedder | None = None
+        self.former: Embedder | None = None
+        self._change: ChangeOver | None = None
+        self.loaded = trio.Event()
+
+    async def load(self, index: Engine) -> str:
+        """Load what there is; the reason why there is no model, for people."""
+        try:
+            model = await self._open_model()
+            if model is not None and index.change is not None and index.change.former:
+                await self._load_former(index.change)
+            self.model = model
+        except Exception as error:  # no failure of a model may end the mount
+            reason = str(error) or type(error).__name__
+            log.warning("searching by words alone", reason=reason)
+            return reason
+        finally:
+            self.loaded.set()
+        return ""
+
+    async def _load_former(self, change: ChangeOver) -> None:
+        """Have the former vectors searched, if the model can still be had that reads questions for them."""
+        try:
+            self.former = await self._open_former(change.former) if self._open_former is not None else None
+            if self.former is not None:
+                await trio.to_thread.run_sync(change.begin)
+                self._change = change
+        except Exception as error:  # then they are of no use; the new ones come
+            log.warning("the former model is not used", model=change.former, reason=str(error) or type(error).__name__)
+
+    @property
+    def asked(self) -> Embedder | None:
+        """The model of the vectors that are searched."""
+        return self.former if self._change is not None and self._change.loaded is not None else self.model
+
+    async def question(self, text: str, notes: list[str]) -> Floats | None:
+        """The vector of a question; None, and a remark, where there is no model."""
+        if self.asked is None:
+            notes.append(UNLOADED)
+            return None
+        with suppress(Exception):
+            return await self.asked.question(text)
+        notes.append(SILENT)
+        return None
+
+    async def passage(self, text: str, notes: list[str]) -> Floats | None:
+        """The vector of a text as it is kept; None, and a remark, where there is no model."""
+        if self.asked is not None:
+            with suppress(Exception):
+                vector: Floats = (await self.asked.passages([text]))[0]
+                return vector
+        notes.append(SILENT)
+        return None
+
+    async def aclose(self) -> None:
+        """Let go of them."""
+        for model in (self.model, self.former):
+            if model is not None:
+                await model.aclose()
