@@ -72,11 +72,19 @@ async def open_embedder(settings: Settings) -> Embedder | None:
     return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
 
 
-async def open_former(name: str) -> Embedder | None:
-    """The model that made vectors of this name, if it needs no settings to be loaded. Raises ModelError."""
+async def open_former(name: str, place: str) -> Embedder | None:
+    """The model that made vectors of this name, if it needs no settings to be loaded: the built-in one, or one that is
+    still in its folder. Raises ModelError, SettingsError.
+    """
     from livememfs.recall.embed.builtin import NAME, Builtin
+    from livememfs.recall.embed.folder import FolderEmbedder, ModelFolder
 
-    return await trio.to_thread.run_sync(Builtin.load) if name == NAME else None
+    def load() -> Embedder | None:
+        if name == NAME:
+            return Builtin.load()
+        return FolderEmbedder.load(Path(place)) if place and ModelFolder.read(Path(place)).name == name else None
+
+    return await trio.to_thread.run_sync(load)
 
 
 def check_embed_folder(settings: Settings) -> None:
@@ -98,7 +106,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
         return Postgres(settings.index_url, vectors_name(settings), open_store(settings).label)
     from livememfs.recall.index.local import Index
 
-    return Index(folder, vectors_name(settings))
+    return Index(folder, vectors_name(settings), str(settings.embed_folder or ""))
 
 
 def drop_engine(settings: Settings) -> None:

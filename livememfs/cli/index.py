@@ -36,6 +36,8 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
     place = figures.get("folder") or figures["database"]
     output.say(f"{figures['records']:,} records of {figures['objects']:,} objects in {place}")
     output.say(f"{figures['pieces']:,} texts, {figures['embedded']:,} of them with a vector of {figures['model']}")
+    if figures["former"]:
+        output.say(f"until all have one, a mount searches the vectors of {figures['former']} if that can be loaded")
 
 
 @app.command()
@@ -88,6 +90,7 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             from livememfs.recall.postgres.connection import place_of
 
             where = {"database": place_of(settings.index_url)}
-        return {**where, **asdict(index.statistics())}, index.verify()
+        former = index.change.former if index.change is not None else ""
+        return {**where, **asdict(index.statistics()), "former": former}, index.verify()
     finally:
         index.close()

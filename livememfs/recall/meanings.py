@@ -25,13 +25,13 @@ SILENT = "by words alone: the model that knows meanings does not answer"
 UNLOADED = "by words alone: the model that knows meanings is not loaded"
 
 OpenModel = Callable[[], Awaitable["Embedder | None"]]
-OpenFormer = Callable[[str], Awaitable["Embedder | None"]]
+OpenFormer = Callable[[str, str], Awaitable["Embedder | None"]]
 
 
 class Meanings:
     """The models, none before `load`.
 
-    :open_former: the model of a name, None where it needs settings that are gone
+    :open_former: the model of a name and a path, None where it needs settings that are gone
     :model:       the one that is configured
     :former:      the one before it
     :loaded:      nothing more will be loaded
@@ -41,11 +41,12 @@ class Meanings:
         self._open_model, self._open_former = open_model, open_former
         self.model: Embedder | None = None
         self.former: Embedder | None = None
-        self._change: ChangeOver | None = None
+        self._index: Engine | None = None
         self.loaded = trio.Event()
 
     async def load(self, index: Engine) -> str:
         """Load what there is; the reason why there is no model, for people."""
+        self._index = index
         try:
             model = await self._open_model()
             if model is not None and index.change is not None and index.change.former:
@@ -62,17 +63,18 @@ class Meanings:
     async def _load_former(self, change: ChangeOver) -> None:
         """Have the former vectors searched, if the model can still be had that reads questions for them."""
         try:
-            self.former = await self._open_former(change.former) if self._open_former is not None else None
+            if self._open_former is not None:
+                self.former = await self._open_former(change.former, change.former_place)
             if self.former is not None:
                 await trio.to_thread.run_sync(change.begin)
-                self._change = change
         except Exception as error:  # then they are of no use; the new ones come
             log.warning("the former model is not used", model=change.former, reason=str(error) or type(error).__name__)
 
     @property
     def asked(self) -> Embedder | None:
         """The model of the vectors that are searched."""
-        return self.former if self._change is not None and self._change.loaded is not None else self.model
+        change = self._index.change if self._index is not None else None
+        return self.former if change is not None and change.loaded is not None else self.model
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a question; None, and a remark, where there is no model."""

@@ -69,7 +69,7 @@ class ModelFolder:
         prompts = _object(path, "config_sentence_transformers.json")
         return cls(
             path=path,
-            called=slug(str(config.get("_name_or_path") or "").rstrip("/").rpartition("/")[2] or path.resolve().name),
+            called=slug(path.absolute().name),  # what its configuration says may be what it was made of
             graph=graph,
             pooling=_pooling(_object(path, f"{steps.get('Pooling', '1_Pooling')}/config.json")),
             further=tuple(sorted(steps.keys() - _STEPS)),

@@ -19,15 +19,16 @@ from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.table import Delta, RecordTable
 from livememfs.recall.index.vectors import Floats, packed
 
-_MODEL = "model"
-"""The state of the records that says which model had a vector for every piece last."""
+_MODEL, _PLACE = "model", "model place"
+"""The states of the records that say which model had a vector for every piece last, and where it was."""
 
 
 class ChangeOver:
-    """What an index has of the model before `model`.
+    """What an index has of the model before `model`, which is at `place`, a path or nothing.
 
-    :former: the name of that one; empty where there is none, or not any more
-    :over:   nothing of it is left
+    :former:       the name of the one before; empty where there is none, or not any more
+    :former_place: the path it was at
+    :over:         nothing of it is left
     """
 
     def __init__(
@@ -35,12 +36,15 @@ class ChangeOver:
         table: RecordTable,
         folder: Path,
         model: str,
+        place: str,
         uses: Mapping[tuple[str, str], Use],
         writing: threading.RLock,
     ) -> None:
-        self._table, self._folder, self._model, self._uses, self._writing = table, folder, model, uses, writing
+        self._table, self._folder, self._uses, self._writing = table, folder, uses, writing
+        self._model, self._place = model, place
         self.over = False
         self.former = table.model_before(model, table.state(_MODEL))
+        self.former_place = table.state(_PLACE) or ""
         self.loaded: Loaded | None = None
         """The former vectors in memory, where they are searched."""
 
@@ -76,8 +80,9 @@ class ChangeOver:
             return
         with self._writing:
             self.loaded, self.former = None, ""
-            if self._table.state(_MODEL) != self._model:
-                self._table.remember(_MODEL, self._model)
+            for name, value in ((_MODEL, self._model), (_PLACE, self._place)):
+                if (self._table.state(name) or "") != value:
+                    self._table.remember(name, value)
         while self._forget_some():
             pass
         self.over = True

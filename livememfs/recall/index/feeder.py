@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ import trio
 
 from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
-from livememfs.errors import LiveMemError, ModelError
+from livememfs.errors import LiveMemError
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
@@ -92,7 +91,8 @@ class Feeder:
         self._idle = trio.Event()
         # `_meant` is set when embedding has ended: everything is embedded, or (`_stuck`) it failed.
         self._meant, self._stuck = trio.Event(), False
-        self._meant_before = trio.Event()  # by the former model, while that is the one that is asked
+        # The same two for the former model, while that is the one that is asked.
+        self._meant_before, self._came = trio.Event(), trio.Event()
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
         self.last_error = ""
@@ -264,6 +264,7 @@ class Feeder:
         self._meant = trio.Event() if self._meant.is_set() else self._meant
         self._meant_before = trio.Event() if self._meant_before.is_set() else self._meant_before
         self._texts.set()
+        self._came.set()
         if not self.waiting:
             self._idle.set()
 
@@ -278,12 +279,18 @@ class Feeder:
         """Compute the vectors that are missing, until cancelled. `former`: the model whose vectors are searched until
         there are all of `embedder`'s; it is closed then.
         """
+        async with trio.open_nursery() as nursery:
+            if former is not None:
+                nursery.start_soon(self._keep_up, former)
+            await self._embed_all(embedder, former)
+
+    async def _embed_all(self, embedder: Embedder, former: Embedder | None) -> None:
         while True:
             try:
                 await self._shared(False)
                 await self._words_first()
                 await self._expect(embedder)
-                while await self._embed_some(embedder, former):
+                while await self._embed_some(embedder):
                     pass
                 await self._changed_over(former)
             except Exception as error:  # as in `run`
@@ -297,11 +304,9 @@ class Feeder:
                 self._meant.set()
             await self._texts.wait()
 
-    async def _embed_some(self, embedder: Embedder, former: Embedder | None) -> bool:
+    async def _embed_some(self, embedder: Embedder) -> bool:
         """Compute the vectors of some texts, unless others did; whether any text had none."""
         self._texts = trio.Event()  # set again by objects that come from here on
-        if former is not None:
-            await self._embed_before(former)
         texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
         if not texts:
             return False
@@ -317,19 +322,21 @@ class Feeder:
             self._stuck, self._meant = False, trio.Event()
         return True
 
-    async def _embed_before(self, former: Embedder) -> None:
-        """Have what came since the model was changed found by the former one as well. Much of it is an import, which
-        the next model embeds alone.
+    async def _keep_up(self, former: Embedder) -> None:
+        """Have what comes while the next model reads everything found by the former one as well. Much of it at once is
+        an import, which the next model reads alone.
         """
-        change, meant = self._index.change, self._meant_before
-        if change is None or change.loaded is None:
-            return
-        texts = await trio.to_thread.run_sync(change.lacking, EMBEDDED_AT_ONCE)
-        if 0 < len(texts) < EMBEDDED_AT_ONCE:
-            with suppress(ModelError):
-                vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
-                await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
-        meant.set()
+        while (change := self._index.change) is not None and change.loaded is not None:
+            meant, self._came = self._meant_before, trio.Event()
+            try:
+                texts = await trio.to_thread.run_sync(change.lacking, EMBEDDED_AT_ONCE)
+                if 0 < len(texts) < EMBEDDED_AT_ONCE:
+                    vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
+                    await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
+            except Exception as error:  # as in `run`; words find it
+                await self._failed(error)
+            meant.set()
+            await self._came.wait()
 
     async def _changed_over(self, former: Embedder | None) -> None:
         """Search the vectors of the new model, which are all there, and forget those of the former one. A question that
@@ -339,6 +346,7 @@ class Feeder:
         if change is not None and not change.over:
             await trio.to_thread.run_sync(change.end, limiter=self._limiter)
             self._meant_before.set()
+            self._came.set()
             if former is not None:
                 await former.aclose()
 

@@ -36,15 +36,16 @@ from livememfs.recall.index.vectors import Floats, packed, unit
 
 
 class Index(Engine):
-    """The index in one folder. `model`: the model whose vectors are searched; those of others are only kept.
+    """The index in one folder. `model`: the model whose vectors are made, and searched when all are there (see
+    `ChangeOver`); `place`: the path that it is loaded from, if it has one.
 
     `table` has the records; callers that only read them call it directly. For the methods see `Engine`.
     """
 
     change: ChangeOver
 
-    def __init__(self, folder: Path, model: str) -> None:
-        self.folder, self.model = folder, model
+    def __init__(self, folder: Path, model: str, place: str = "") -> None:
+        self.folder, self.model, self._place = folder, model, place
         self.repairs = Repairs()
         self._writing = threading.RLock()
         self._uses: dict[tuple[str, str], Use] = {}
@@ -78,7 +79,7 @@ class Index(Engine):
 
     def _load(self) -> None:
         """Bring the text index and the memory to the step of the records."""
-        self.change = ChangeOver(self.table, self.folder, self.model, self._uses, self._writing)
+        self.change = ChangeOver(self.table, self.folder, self.model, self._place, self._uses, self._writing)
         self.fulltext.open(self.table)
         self.loaded = Loaded(self.table, self.folder, self.model, self._uses)
         self.fulltext.catch_up()
