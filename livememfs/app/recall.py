@@ -46,7 +46,7 @@ def open_recall(basics: Basics, *, replica: Replica, index: Path, code: Workplac
         basics.clock,
         lambda: open_engine(settings, index),
         lambda: open_embedder(settings),
-        open_former=open_former,
+        open_former=open_former if settings.embed_model != NONE else None,
         share=settings.share_vectors,
         recent_days=settings.search_recent_days,
         background=basics.background,

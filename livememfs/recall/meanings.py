@@ -15,7 +15,6 @@ import trio
 
 if TYPE_CHECKING:
     from livememfs.recall.embed.base import Embedder
-    from livememfs.recall.index.changeover import ChangeOver
     from livememfs.recall.index.engine import Engine
     from livememfs.recall.index.vectors import Floats
 
@@ -29,12 +28,12 @@ OpenFormer = Callable[[str, str], Awaitable["Embedder | None"]]
 
 
 class Meanings:
-    """The models, none before `load`.
+    """The models, none before they are loaded.
 
     :open_former: the model of a name and a path, None where it needs settings that are gone
     :model:       the one that is configured
     :former:      the one before it
-    :loaded:      nothing more will be loaded
+    :loaded:      there is one that reads questions, or none will come
     """
 
     def __init__(self, open_model: OpenModel, open_former: OpenFormer | None) -> None:
@@ -44,37 +43,40 @@ class Meanings:
         self._index: Engine | None = None
         self.loaded = trio.Event()
 
-    async def load(self, index: Engine) -> str:
-        """Load what there is; the reason why there is no model, for people."""
-        self._index = index
+    async def load_former(self, index: Engine) -> None:
+        """Have the former vectors searched, if there are any and the model can still be had that reads questions for
+        them. It comes first: it can answer at once.
+        """
+        self._index, change = index, index.change
+        if change is None or not change.former or self._open_former is None:
+            return
         try:
-            model = await self._open_model()
-            if model is not None and index.change is not None and index.change.former:
-                await self._load_former(index.change)
-            self.model = model
+            self.former = await self._open_former(change.former, change.former_place)
+            if self.former is not None:
+                await trio.to_thread.run_sync(change.begin)
+                self.loaded.set()
+        except Exception as error:  # then they are of no use; the new ones come
+            log.warning("the former model is not used", model=change.former, reason=str(error) or type(error).__name__)
+
+    async def load(self) -> str:
+        """Load the model; the reason why there is none, for people."""
+        try:
+            self.model = await self._open_model()
         except Exception as error:  # no failure of a model may end the mount
             reason = str(error) or type(error).__name__
-            log.warning("searching by words alone", reason=reason)
+            log.warning("searching by words alone" if self.asked is None else "the former model goes on", reason=reason)
             return reason
         finally:
             self.loaded.set()
         return ""
 
-    async def _load_former(self, change: ChangeOver) -> None:
-        """Have the former vectors searched, if the model can still be had that reads questions for them."""
-        try:
-            if self._open_former is not None:
-                self.former = await self._open_former(change.former, change.former_place)
-            if self.former is not None:
-                await trio.to_thread.run_sync(change.begin)
-        except Exception as error:  # then they are of no use; the new ones come
-            log.warning("the former model is not used", model=change.former, reason=str(error) or type(error).__name__)
-
     @property
     def asked(self) -> Embedder | None:
         """The model of the vectors that are searched."""
         change = self._index.change if self._index is not None else None
-        return self.former if change is not None and change.loaded is not None else self.model
+        return (
+            self.former if self.former is not None and change is not None and change.loaded is not None else self.model
+        )
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a question; None, and a remark, where there is no model."""

@@ -274,7 +274,7 @@ class Recall:
             elif first:
                 with trio.move_on_after(patience):
                     await self._meanings.loaded.wait()
-                    if self._meanings.model is not None:
+                    if self._meanings.asked is not None:
                         await feeder.understood(patience)
         if not feeder.waiting:
             self._removed.clear()  # the index knows of them; an object that comes back under its old name must be found
@@ -392,10 +392,14 @@ class Recall:
         self._nursery.start_soon(self._background.keep, "meanings", partial(self._load, self._index, self._feeder))
 
     async def _load(self, index: Engine, feeder: Feeder) -> None:
-        """Load the model. Until then, and where there is none, the search is by words alone."""
-        self._last_error = await self._meanings.load(index) or self._last_error
-        if self._meanings.model is not None:
-            await feeder.embed(self._meanings.model, self._meanings.former)
+        """Load the model. Until then the one before it answers; where there is none, words alone."""
+        async with trio.open_nursery() as nursery:
+            await self._meanings.load_former(index)
+            if self._meanings.former is not None:
+                nursery.start_soon(feeder.keep_up, self._meanings.former)
+            self._last_error = await self._meanings.load() or self._last_error
+            if self._meanings.model is not None:
+                await feeder.embed(self._meanings.model, self._meanings.former)
 
     # --- looking after it -----------------------------------------------------------------------------------------
 
@@ -408,7 +412,7 @@ class Recall:
             await self._meanings.loaded.wait()
             while self._feeder is not None and not await self._feeder.settled(seconds):
                 pass
-            if self._meanings.model is not None:
+            if self._meanings.asked is not None:
                 await self.understood(seconds)
 
     async def drain(self) -> None:
@@ -430,7 +434,7 @@ class Recall:
             return False
         with trio.move_on_after(seconds):
             await self._meanings.loaded.wait()
-            if self._meanings.model is None:
+            if self._meanings.asked is None:
                 return await self._feeder.settled(seconds)
             return await self._feeder.understood(seconds)
         return False

@@ -279,12 +279,6 @@ class Feeder:
         """Compute the vectors that are missing, until cancelled. `former`: the model whose vectors are searched until
         there are all of `embedder`'s; it is closed then.
         """
-        async with trio.open_nursery() as nursery:
-            if former is not None:
-                nursery.start_soon(self._keep_up, former)
-            await self._embed_all(embedder, former)
-
-    async def _embed_all(self, embedder: Embedder, former: Embedder | None) -> None:
         while True:
             try:
                 await self._shared(False)
@@ -322,7 +316,7 @@ class Feeder:
             self._stuck, self._meant = False, trio.Event()
         return True
 
-    async def _keep_up(self, former: Embedder) -> None:
+    async def keep_up(self, former: Embedder) -> None:
         """Have what comes while the next model reads everything found by the former one as well. Much of it at once is
         an import, which the next model reads alone.
         """

@@ -136,8 +136,7 @@ def exported(folder: Path, weights: Weights, numbers: Sequence[Sequence[int]]) -
     scores = weights.scores.tolist()
     pieces = [[weights.pieces[number], scores[number]] for number in kept]
     _write(folder / "tokenizer.json", xlmr_tokenizer(pieces))
-    _write(folder / "config.json", {"_name_or_path": "microsoft/Multilingual-MiniLM-L12-H384", "model_type": "xlm-roberta",
-                                    "max_position_embeddings": 514})  # fmt: skip
+    _write(folder / "config.json", {"model_type": "xlm-roberta", "max_position_embeddings": 514})
     _write(folder / "sentence_bert_config.json", {"max_seq_length": 512, "do_lower_case": False})
     _write(folder / "1_Pooling/config.json", {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True})
     prompts = {"query": "query: ", "passage": "passage: "}

@@ -115,6 +115,30 @@ async def test_a_former_model_that_cannot_be_had_any_more_leaves_words_and_what_
         assert (await mount.ask("red apples")).found.strategy == "semantic"
 
 
+async def test_the_former_model_answers_while_the_next_is_being_loaded_or_cannot_be(bucket: Bucket, expect_log) -> None:
+    expect_log("the former model goes on")
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.indexed()
+    may = trio.Event()
+
+    async def broken() -> Embedder:
+        await may.wait()
+        raise EmbeddingUnavailable("no graph")
+
+    async with bucket.mount(
+        broken,
+        open_engine=lambda: Index(bucket.folder, "turned-1"),
+        open_former=lambda name, place: opened(FakeEmbedder()),
+    ) as mount:
+        assert (await mount.ask("apples")).found.strategy == "semantic"
+        may.set()
+        with trio.fail_after(DONE_WITHIN):
+            while "no graph" not in mount.recall.statistics().last_error:
+                await trio.sleep(0.005)
+        assert (await mount.ask("red apples")).found.strategy == "semantic"
+
+
 # --- one index ---------------------------------------------------------------------------------------------------
 
 
