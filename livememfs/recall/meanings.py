@@ -80,21 +80,31 @@ class Meanings:
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a question; None, and a remark, where there is no model."""
-        if self.asked is None:
-            notes.append(UNLOADED)
-            return None
-        with suppress(Exception):
-            return await self.asked.question(text)
-        notes.append(SILENT)
-        return None
+        vector = await self._read(lambda model: model.question(text))
+        if vector is None:
+            notes.append(UNLOADED if self.asked is None else SILENT)
+        return vector
 
     async def passage(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text as it is kept; None, and a remark, where there is no model."""
-        if self.asked is not None:
+
+        async def read(model: Embedder) -> Floats:
+            row: Floats = (await model.passages([text]))[0]
+            return row
+
+        vector = await self._read(read)
+        if vector is None:
+            notes.append(SILENT)
+        return vector
+
+    async def _read(self, read: Callable[[Embedder], Awaitable[Floats]]) -> Floats | None:
+        """What the model reads whose vectors are searched; once more where that has become another one meanwhile."""
+        while (model := self.asked) is not None:
+            vector = None
             with suppress(Exception):
-                vector: Floats = (await self.asked.passages([text]))[0]
+                vector = await read(model)
+            if model is self.asked:
                 return vector
-        notes.append(SILENT)
         return None
 
     async def aclose(self) -> None:

@@ -333,9 +333,7 @@ class Feeder:
             await self._came.wait()
 
     async def _changed_over(self, former: Embedder | None) -> None:
-        """Search the vectors of the new model, which are all there, and forget those of the former one. A question that
-        the former model has read in this very moment is compared with the wrong ones: its words find what they find.
-        """
+        """Search the vectors of the new model, which are all there, and forget those of the former one."""
         change = self._index.change
         if change is not None and not change.over:
             await trio.to_thread.run_sync(change.end, limiter=self._limiter)
