@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ def open_recall(basics: Basics, *, replica: Replica, index: Path, code: Workplac
         basics.clock,
         lambda: open_engine(settings, index),
         lambda: open_embedder(settings),
-        open_former=open_former if settings.embed_model != NONE else None,
+        open_former=partial(open_former, settings) if settings.embed_model != NONE else None,
         share=settings.share_vectors,
         recent_days=settings.search_recent_days,
         background=basics.background,
@@ -67,24 +68,30 @@ async def open_embedder(settings: Settings) -> Embedder | None:
             from livememfs.recall.embed.folder import FolderEmbedder
 
             return await trio.to_thread.run_sync(FolderEmbedder.load, settings.embed_folder)
-    from livememfs.recall.embed.endpoint import EndpointEmbedder
-
-    return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
+    return _at_endpoint(settings, settings.embed_model)
 
 
-async def open_former(name: str, place: str) -> Embedder | None:
-    """The model that made vectors of this name, if it needs no settings to be loaded: the built-in one, or one that is
-    still in its folder. Raises ModelError, SettingsError.
+async def open_former(settings: Settings, name: str, place: str) -> Embedder | None:
+    """The model that made vectors of this name, where it can still be had: the built-in one, one that is in its folder
+    as it was, or one at the endpoint that is set. Raises ModelError, SettingsError.
     """
     from livememfs.recall.embed.builtin import NAME, Builtin
     from livememfs.recall.embed.folder import FolderEmbedder, ModelFolder
 
-    def load() -> Embedder | None:
-        if name == NAME:
-            return Builtin.load()
-        return FolderEmbedder.load(Path(place)) if place and ModelFolder.read(Path(place)).name == name else None
+    if name == NAME:
+        return await trio.to_thread.run_sync(Builtin.load)
+    if place:
+        folder = Path(place)
+        is_same = await trio.to_thread.run_sync(lambda: ModelFolder.read(folder).name) == name
+        return await trio.to_thread.run_sync(FolderEmbedder.load, folder) if is_same else None
+    model, _, url = name.rpartition(" at ")
+    return _at_endpoint(settings, model) if model and url == without_login(settings.embed_url) else None
 
-    return await trio.to_thread.run_sync(load)
+
+def _at_endpoint(settings: Settings, model: str) -> Embedder:
+    from livememfs.recall.embed.endpoint import EndpointEmbedder
+
+    return EndpointEmbedder(settings.embed_url, settings.embed_key, model, settings.op_timeout)
 
 
 def check_embed_folder(settings: Settings) -> None:

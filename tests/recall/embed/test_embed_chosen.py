@@ -48,15 +48,19 @@ async def test_a_former_model_is_had_again_where_it_needs_no_setting(tmp_path: P
     name, place = vectors_name(settings), index.change.former_place
     index.close()
 
-    former, builtin = await open_former(name, place), await open_former(NAME, "")
+    asks = Settings(embed_model="another", embed_url="http://me:key@host/v1")
+    former, builtin = await open_former(asks, name, place), await open_former(asks, NAME, "")
+    remote = await open_former(asks, vectors_name(asks), "")
 
     assert former is not None
     assert former.name == name
     assert builtin is not None
     assert builtin.name == NAME
+    assert remote is not None
+    assert remote.name == "another"
     tiny(folder, pooling="cls")
-    assert await open_former(name, place) is None
-    assert await open_former("nomic at http://host", "") is None
+    assert await open_former(asks, name, place) is None
+    assert await open_former(asks, "another at http://elsewhere", "") is None
 
 
 async def test_a_folder_that_lacks_something_is_refused_when_a_mount_begins(tmp_path: Path) -> None:
