@@ -80,6 +80,7 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The figures of the index and its faults. CacheInUse while a mount has this machine's index open."""
+    from livememfs.app.models import NONE
     from livememfs.app.recall import index_folder, open_engine
 
     folder = Path() if settings.index_url else index_folder(settings)
@@ -90,7 +91,7 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             from livememfs.recall.postgres.connection import place_of
 
             where = {"database": place_of(settings.index_url)}
-        former = index.change.former if index.change is not None else ""
+        former = index.change.former if index.change is not None and settings.embed_model != NONE else ""
         return {**where, **asdict(index.statistics()), "former": former}, index.verify()
     finally:
         index.close()

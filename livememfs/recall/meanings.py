@@ -74,9 +74,8 @@ class Meanings:
     def asked(self) -> Embedder | None:
         """The model of the vectors that are searched."""
         change = self._index.change if self._index is not None else None
-        return (
-            self.former if self.former is not None and change is not None and change.loaded is not None else self.model
-        )
+        is_former = change is not None and change.loaded is not None
+        return self.former if is_former and self.former is not None else self.model
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a question; None, and a remark, where there is no model."""

@@ -328,7 +328,8 @@ class Feeder:
                     vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
                     await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
             except Exception as error:  # as in `run`; words find it
-                await self._failed(error)
+                if change.loaded is not None:  # else it is over, and the model is closed
+                    await self._failed(error)
             meant.set()
             await self._came.wait()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import trio
+import trio.testing
 from index_world import ALL, DIM, THREE, embed, near, note, read
 from recall_world import DONE_WITHIN, SPACE, Bucket
 
@@ -137,6 +138,35 @@ async def test_the_former_model_answers_while_the_next_is_being_loaded_or_cannot
             while "no graph" not in mount.recall.statistics().last_error:
                 await trio.sleep(0.005)
         assert (await mount.ask("red apples")).found.strategy == "semantic"
+
+
+async def test_a_former_model_that_is_at_work_when_it_is_over_is_no_fault(bucket: Bucket) -> None:
+    """No alarm is logged."""
+    changed, former, began, goes_on = Turned(), FakeEmbedder(), trio.Event(), trio.Event()
+
+    async def cut_off(texts):
+        began.set()
+        await goes_on.wait()
+        raise trio.ClosedResourceError
+
+    former.passages = cut_off  # type: ignore[method-assign]
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.indexed()
+
+    async with bucket.mount(
+        lambda: opened(changed),
+        open_engine=lambda: Index(bucket.folder, "turned-1"),
+        open_former=lambda name, place: opened(former),
+    ) as mount:
+        assert (await mount.ask("apples")).found.strategy == "semantic"
+        await mount.replica.put(f"{SPACE}/live/20260101T000000_a_decision_00000002.md", b"a bicycle in the yard")
+        await began.wait()
+        changed.waits = False
+        changed.may.release()
+        await searched(mount.recall, "turned-1")
+        goes_on.set()
+        await trio.testing.wait_all_tasks_blocked()
 
 
 # --- one index ---------------------------------------------------------------------------------------------------
