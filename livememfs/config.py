@@ -74,6 +74,11 @@ def _url(value: str) -> str:
     return value
 
 
+def is_absolute(path: str) -> bool:
+    """Whether a path means the same from every directory."""
+    return path.startswith(("/", "~/"))
+
+
 class Settings(BaseModel):
     """Everything that can be set, validated and frozen. Sizes are bytes, times are seconds."""
 
@@ -111,7 +116,8 @@ class Settings(BaseModel):
 
     embed_model: str = Field(
         "builtin",
-        description="model for search by meaning; none: search by words only; another name: a model at embed_url",
+        description="model for search by meaning; none: search by words only; an absolute path: a folder with a model,"
+        " see [recall.md](recall.md#a-model-of-your-own); another name: a model at embed_url",
     )
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
@@ -220,7 +226,7 @@ class Settings(BaseModel):
             words = shlex.split(value)
         except ValueError as error:
             raise ValueError(f"{value!a} cannot be split into words as a shell does: {error}") from None
-        if words and "/" in words[0] and not words[0].startswith(("/", "~/")):
+        if words and "/" in words[0] and not is_absolute(words[0]):
             raise ValueError(f"{words[0]!a} is neither on PATH nor an absolute path")
         return value.strip()
 
@@ -258,12 +264,17 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _model_of_an_endpoint_has_one(self) -> Self:
-        if self.embed_model not in ("builtin", "none") and not self.embed_url:
+        if self.embed_model not in ("builtin", "none") and not self.embed_url and self.embed_folder is None:
             raise ValueError(
-                f"LIVEMEMFS_EMBED_MODEL is {self.embed_model!a}, which is not built in,"
-                " and LIVEMEMFS_EMBED_URL is not set: name its endpoint"
+                f"LIVEMEMFS_EMBED_MODEL is {self.embed_model!a}, which is neither built in nor an absolute path,"
+                " and LIVEMEMFS_EMBED_URL is not set: name its endpoint, or its folder from / on"
             )
         return self
+
+    @property
+    def embed_folder(self) -> Path | None:
+        """The folder of the embedding model, where it is one in a folder."""
+        return Path(self.embed_model).expanduser() if is_absolute(self.embed_model) else None
 
     @property
     def model_name(self) -> str:

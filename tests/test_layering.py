@@ -34,6 +34,7 @@ ONLY_IN = {
     "openai": ("livememfs/llm/client.py",),
     "psycopg": ("livememfs/recall/postgres/",),
     "onnxruntime": ("livememfs/recall/embed/model.py",),
+    "tokenizers": ("livememfs/recall/embed/foldermodel.py",),
     "tantivy": ("livememfs/recall/index/lexical.py", "livememfs/recall/index/words.py"),
     "hypercorn": ("livememfs/serve/connections.py",),
     "mcp": ("livememfs/serve/",),

@@ -36,6 +36,8 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
     place = figures.get("folder") or figures["database"]
     output.say(f"{figures['records']:,} records of {figures['objects']:,} objects in {place}")
     output.say(f"{figures['pieces']:,} texts, {figures['embedded']:,} of them with a vector of {figures['model']}")
+    if figures["former"]:
+        output.say(f"until all have one, a mount searches the vectors of {figures['former']} if that can be loaded")
 
 
 @app.command()
@@ -78,6 +80,7 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The figures of the index and its faults. CacheInUse while a mount has this machine's index open."""
+    from livememfs.app.models import NONE
     from livememfs.app.recall import index_folder, open_engine
 
     folder = Path() if settings.index_url else index_folder(settings)
@@ -88,6 +91,7 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             from livememfs.recall.postgres.connection import place_of
 
             where = {"database": place_of(settings.index_url)}
-        return {**where, "model": index.model, **asdict(index.statistics())}, index.verify()
+        former = index.change.former if index.change is not None and settings.embed_model != NONE else ""
+        return {**where, **asdict(index.statistics()), "former": former}, index.verify()
     finally:
         index.close()

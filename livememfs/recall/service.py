@@ -20,6 +20,7 @@ import trio
 from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
+from livememfs.recall.meanings import Meanings, OpenFormer, OpenModel
 from livememfs.recall.search.incode import marked
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.turn.athand import AtHand, read_newest
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
     from livememfs.code.workplaces import Workplaces
-    from livememfs.recall.embed.base import Embedder, EmbedStatistics
+    from livememfs.recall.embed.base import EmbedStatistics
     from livememfs.recall.index.engine import Engine, IndexStatistics
     from livememfs.recall.index.feeder import Feeder
     from livememfs.recall.index.sharing import Sharing, SharingStatistics
@@ -95,7 +96,8 @@ class _Ensuring:
 
 
 class Recall:
-    """Searching over one bucket. `open_engine` blocks, and opens an index of the vectors that `open_embedder` makes.
+    """Searching over one bucket. `open_engine` blocks, and opens an index of the vectors that `open_embedder` makes;
+    `open_former` opens the model that made others, by their name.
 
     `share`: read the vectors that are in the bucket, and put there what is computed here, where the index is this
     machine's own.
@@ -106,8 +108,9 @@ class Recall:
         replica: Replica,
         clock: Clock,
         open_engine: Callable[[], Engine],
-        open_embedder: Callable[[], Awaitable[Embedder | None]],
+        open_embedder: OpenModel,
         *,
+        open_former: OpenFormer | None = None,
         share: bool = False,
         recent_days: int = 0,
         patience: Patience = Patience(),
@@ -117,9 +120,8 @@ class Recall:
         self._background, self._code = background or Background(), code
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
         self._recent_days, self._patience = recent_days, patience
-        self._open_embedder = open_embedder
         self._share = share
-        self._embedder: Embedder | None = None
+        self._meanings = Meanings(open_embedder, open_former)
         self._index: Engine | None = None
         self._feeder: Feeder | None = None
         self._sharing: Sharing | None = None
@@ -127,7 +129,6 @@ class Recall:
         self._last_figures: IndexStatistics | None = None
         self._nursery: trio.Nursery | None = None
         self._opening = trio.Lock()
-        self._loaded = trio.Event()
         self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, SearchAnswer]] = {}
         self._ensuring: dict[str, _Ensuring] = {}
         self._opened: list[Callable[[str], Awaitable[None]]] = []
@@ -145,8 +146,7 @@ class Recall:
         finally:
             self._nursery = self._feeder = None
             with trio.CancelScope(shield=True):
-                if self._embedder is not None:
-                    await self._embedder.aclose()
+                await self._meanings.aclose()
                 if self._index is not None:
                     await trio.to_thread.run_sync(self._index.close)
                     self._index = None
@@ -237,7 +237,7 @@ class Recall:
         notes: list[str] = []
         try:
             index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
-            vector = await self._vector(query, notes)
+            vector = None if query.is_filter_only else await self._meanings.question(query.text, notes)
             # Copied before the search: another question may clear it meanwhile, when the index has caught up, but this
             # search may have read the index before that.
             gone = frozenset(self._removed)
@@ -273,8 +273,8 @@ class Recall:
                 notes.append(f"{left} still being indexed")
             elif first:
                 with trio.move_on_after(patience):
-                    await self._loaded.wait()
-                    if self._embedder is not None:
+                    await self._meanings.loaded.wait()
+                    if self._meanings.asked is not None:
                         await feeder.understood(patience)
         if not feeder.waiting:
             self._removed.clear()  # the index knows of them; an object that comes back under its old name must be found
@@ -354,18 +354,13 @@ class Recall:
     async def passage(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text as it is kept; None, and a remark, where there is no model."""
         with trio.move_on_after(self._patience.first):
-            await self._loaded.wait()
-        if self._embedder is not None:
-            with suppress(Exception):
-                vector: Floats = (await self._embedder.passages([text]))[0]
-                return vector
-        notes.append("by words alone: the model that knows meanings does not answer")
-        return None
+            await self._meanings.loaded.wait()
+        return await self._meanings.passage(text, notes)
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a question; None, and a remark, where there is no model."""
         self._asked = trio.current_time()
-        return await self._vector(Query(text=text), notes)
+        return await self._meanings.question(text, notes)
 
     async def quiet(self) -> None:
         """Wait until nobody has asked for a moment, though not for ever: for work that nobody waits for."""
@@ -394,31 +389,17 @@ class Recall:
             self._nursery.start_soon(self._background.keep, "vectors", self._sharing.run)
         self._feeder = Feeder(self._replica, self._index, self._sharing)
         self._nursery.start_soon(self._background.keep, "index", self._feeder.run)
-        self._nursery.start_soon(self._background.keep, "meanings", partial(self._load, self._feeder))
+        self._nursery.start_soon(self._background.keep, "meanings", partial(self._load, self._index, self._feeder))
 
-    async def _load(self, feeder: Feeder) -> None:
-        """Load the model. Until then, and where there is none, the search is by words alone."""
-        try:
-            self._embedder = await self._open_embedder()
-        except Exception as error:  # no failure of a model may end the mount
-            self._last_error = str(error) or type(error).__name__
-            log.warning("searching by words alone", reason=self._last_error)
-            return
-        finally:
-            self._loaded.set()
-        if self._embedder is not None:
-            await feeder.embed(self._embedder)
-
-    async def _vector(self, query: Query, notes: list[str]) -> Floats | None:
-        if query.is_filter_only:
-            return None
-        if self._embedder is None:
-            notes.append("by words alone: the model that knows meanings is not loaded")
-            return None
-        with suppress(Exception):
-            return await self._embedder.question(query.text)
-        notes.append("by words alone: the model that knows meanings does not answer")
-        return None
+    async def _load(self, index: Engine, feeder: Feeder) -> None:
+        """Load the model. Until then the one before it answers; where there is none, words alone."""
+        async with trio.open_nursery() as nursery:
+            await self._meanings.load_former(index)
+            if self._meanings.former is not None:
+                nursery.start_soon(feeder.keep_up, self._meanings.former)
+            self._last_error = await self._meanings.load() or self._last_error
+            if self._meanings.model is not None:
+                await feeder.embed(self._meanings.model, self._meanings.former)
 
     # --- looking after it -----------------------------------------------------------------------------------------
 
@@ -428,10 +409,10 @@ class Recall:
         """
         with trio.move_on_after(seconds), suppress(Exception):
             await self._ready(spaces, [], seconds, seconds)
-            await self._loaded.wait()
+            await self._meanings.loaded.wait()
             while self._feeder is not None and not await self._feeder.settled(seconds):
                 pass
-            if self._embedder is not None:
+            if self._meanings.asked is not None:
                 await self.understood(seconds)
 
     async def drain(self) -> None:
@@ -443,7 +424,7 @@ class Recall:
     @property
     def embedded(self) -> int:
         """Texts embedded since the start."""
-        return self._embedder.statistics().texts if self._embedder is not None else 0
+        return self._meanings.model.statistics().texts if self._meanings.model is not None else 0
 
     async def understood(self, seconds: float) -> bool:
         """Wait until everything heard of is found by meaning, or by words where there is no model; False when it takes
@@ -452,8 +433,8 @@ class Recall:
         if self._feeder is None:
             return False
         with trio.move_on_after(seconds):
-            await self._loaded.wait()
-            if self._embedder is None:
+            await self._meanings.loaded.wait()
+            if self._meanings.asked is None:
                 return await self._feeder.settled(seconds)
             return await self._feeder.understood(seconds)
         return False
@@ -480,7 +461,7 @@ class Recall:
             waiting=self._feeder.waiting if self._feeder is not None else 0,
             last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
             index=self._figures(),
-            model=self._embedder.statistics() if self._embedder is not None else None,
+            model=self._meanings.model.statistics() if self._meanings.model is not None else None,
             sharing=self._sharing.statistics() if self._sharing is not None else None,
         )
 

@@ -91,8 +91,10 @@ def test_meaning_is_there_at_once_since_the_command_waits_for_it(home: Path) -> 
     assert answer["hits"][0]["text"].startswith("Renouveler le certificat")
 
 
-def test_a_model_that_is_down_is_not_waited_for(home: Path) -> None:
+def test_a_model_that_is_down_is_not_waited_for(home: Path, tmp_path: Path) -> None:
+    """In an index that no other model has read before."""
     down = {"LIVEMEMFS_EMBED_MODEL": "x", "LIVEMEMFS_EMBED_URL": "http://127.0.0.1:9/v1"}
+    down["LIVEMEMFS_CACHE"] = str(tmp_path)
 
     answer = json.loads(livememfs(home, "search", "PostgreSQL", "--json", **down))
 
@@ -144,6 +146,8 @@ def test_the_index_says_how_it_is_and_can_be_made_anew(home: Path) -> None:
     figures = json.loads(livememfs(home, "index", "verify", "--json"))
     assert (figures["problems"], figures["rebuilt"], figures["pieces"]) == ([], [], 3)
     assert "3 texts, 3 of them with a vector" in livememfs(home, "index", "status")
+    other = {"LIVEMEMFS_EMBED_MODEL": "x", "LIVEMEMFS_EMBED_URL": "http://127.0.0.1:9/v1"}
+    assert "a mount searches the vectors of multilingual-e5-small-1" in livememfs(home, "index", "status", **other)
 
 
 def test_an_index_with_damaged_files_is_mended_by_looking_at_it(home: Path) -> None:

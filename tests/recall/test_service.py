@@ -257,7 +257,7 @@ async def test_an_index_that_cannot_tell_what_it_has_costs_a_remark(
 
 
 @pytest.mark.parametrize("error", [errors.LiveMemError("no such database"), sqlite3.OperationalError("disk I/O error")])
-@pytest.mark.parametrize("method", ["unembedded", "prior", "take_vectors"])
+@pytest.mark.parametrize("method", ["unembedded", "expects", "take_vectors"])
 async def test_an_index_that_fails_while_meanings_are_computed_is_asked_again(
     bucket: Bucket, expect_log, monkeypatch: pytest.MonkeyPatch, error: Exception, method: str
 ) -> None:
@@ -268,11 +268,11 @@ async def test_an_index_that_fails_while_meanings_are_computed_is_asked_again(
         def fails(self: Index, *arguments: Any) -> Any:
             if failing:
                 raise error
-            return real.__get__(self)(*arguments) if callable(real) else real.__get__(self)
+            return real(self, *arguments)
 
         expect_log("the index failed")
         monkeypatch.setattr(feeder, "AGAIN_SECONDS", 0.01)
-        monkeypatch.setattr(Index, method, property(fails) if method == "prior" else fails)
+        monkeypatch.setattr(Index, method, fails)
         await mount.replica.put(await bucket.write("one", "apples are red"), b"apples are red")
         await mount.texts("apples")
         while await mount.recall.understood(DONE_WITHIN):

@@ -13,7 +13,7 @@ from livememfs.app.models import BUILTIN, NONE, open_chat
 from livememfs.app.recall import open_embedder, open_engine
 from livememfs.cli.checks import Check, attempt
 from livememfs.config import Settings
-from livememfs.errors import CommandFailed, LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused
+from livememfs.errors import CommandFailed, LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused, SettingsError
 from livememfs.llm.base import ChatMessage
 from livememfs.shown import without_login
 
@@ -97,6 +97,8 @@ async def _meanings(settings: Settings) -> Check:
                 await embedder.aclose()
     except (LiveMemError, trio.TooSlowError) as error:
         advice = "check LIVEMEMFS_EMBED_MODEL, LIVEMEMFS_EMBED_URL and LIVEMEMFS_EMBED_KEY; now search is by words only"
+        if isinstance(error, SettingsError):
+            advice = error.advice() or advice
         return Check("embeddings", "warn", str(error) or "no answer", advice)
     return Check("embeddings", "ok", embedder.name)
 

@@ -1,19 +1,24 @@
 """What an embedding model is to the rest of livememfs: a name, a length, and two calls.
 
-Owns the protocol and its values. Refuses to say where vectors are kept or how they are compared. Passages and questions
-are different calls because some models embed them differently; vectors of two models must never be compared, which is
-why the name is part of whatever a vector is stored under. Trio thread only; the values may be used from any thread.
+Owns the protocol, its values, and how names are spelt. Refuses to say where vectors are kept or how they are compared.
+Passages and questions are different calls because some models embed them differently; vectors of two models must never
+be compared, which is why the name is part of whatever a vector is stored under. Trio thread only; the values may be
+used from any thread.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # numpy takes a third of a second to import, and whoever only names the types should not wait for it
     import numpy as np
     from numpy.typing import NDArray
+
+_NAME_CHARS = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,9 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's stable name, of `a-z`, `0-9`, `.` and `-`. A model that gives other vectors has another name."""
+        """The model's stable name, of `a-z`, `0-9`, `.` and `-`; that of a folder has `:` and `@` too. A model that
+        gives other vectors has another name.
+        """
 
     @property
     def dim(self) -> int:
@@ -51,3 +58,12 @@ class Embedder(Protocol):
 
     def statistics(self) -> EmbedStatistics:
         """Counters, cheap."""
+
+
+def slug(model: str) -> str:
+    """A model's name as it can stand in a key. One that keeps too little of it to tell models apart gets a number."""
+    plain = re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip(".-")
+    if plain and len(plain) <= _NAME_CHARS:
+        return plain
+    number = sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain[: _NAME_CHARS - 9]}-{number}".lstrip("-")

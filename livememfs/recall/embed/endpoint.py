@@ -7,16 +7,14 @@ before a text: only the person who chose the model knows them. Trio thread only.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import trio
 
 from livememfs.errors import ModelError
 from livememfs.llm.client import OpenAIEmbeddings
-from livememfs.recall.embed.base import EmbedStatistics
+from livememfs.recall.embed.base import EmbedStatistics, slug
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.size import cut_to
 
@@ -28,8 +26,6 @@ BATCH = 32
 """Texts in one request."""
 MAX_CHARS, MAX_TOKENS = 8_000, 2_000
 """Of a text so much is sent at most: no more than most models take, whatever its script."""
-
-_NAME_CHARS = 64
 
 
 class EndpointEmbedder:
@@ -90,15 +86,6 @@ class EndpointEmbedder:
             self._seconds += trio.current_time() - start
         self.dim = rows.shape[1]
         return rows
-
-
-def slug(model: str) -> str:
-    """A model's name as it can stand in a key. One that keeps too little of it to tell models apart gets a number."""
-    plain = re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip(".-")
-    if plain and len(plain) <= _NAME_CHARS:
-        return plain
-    number = sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{plain[: _NAME_CHARS - 9]}-{number}".lstrip("-")
 
 
 def _sendable(text: str) -> str:

@@ -1,13 +1,14 @@
-"""multilingual-e5-small on this machine's processor: texts in, vectors out.
+"""onnxruntime, and multilingual-e5-small on this machine's processor: texts in, vectors out.
 
-Owns the session of onnxruntime, which uses one thread: the one that calls. Refuses to know of passages and questions
-(`builtin` does) and to wait for anybody. Keeps onnxruntime from telling its makers anything. Blocking; any thread,
-several at once.
+Owns how a session of onnxruntime is made, which uses one thread: the one that calls. Refuses to know of passages and
+questions (`inprocess` does) and to wait for anybody. Keeps onnxruntime from telling its makers anything. Blocking; any
+thread, several at once.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,18 @@ from livememfs.recall.embed.weights import Weights, unpacked
 _ERRORS_ONLY = 3
 
 
+class RuntimeRefuses(Exception):
+    """What onnxruntime says of a graph that it does not take."""
+
+
+def session(graph: bytes | str, **options: Any) -> onnxruntime.InferenceSession:
+    """A graph, or the path of one, ready to run. Raises RuntimeRefuses."""
+    try:
+        return onnxruntime.InferenceSession(graph, _options(), providers=["CPUExecutionProvider"], **options)
+    except Exception as error:  # its exceptions have no base of their own
+        raise RuntimeRefuses(f"onnxruntime {onnxruntime.__version__} refuses the model: {error}") from error
+
+
 class OnnxModel:
     """The model, loaded. Takes about half a second. Raises EmbeddingUnavailable.
 
@@ -40,14 +53,9 @@ class OnnxModel:
         # Every text is of the first kind, so what stands for that is added to the places once.
         self._places = weights.plain("emb.pos").reshape(-1, self.dim) + weights.plain("emb.type")[: self.dim]
         try:
-            self._session = onnxruntime.InferenceSession(
-                encoder.build(weights),
-                _options(),
-                providers=["CPUExecutionProvider"],
-                disabled_optimizers=list(encoder.NOT_FUSED),
-            )
-        except Exception as error:  # its exceptions have no base of their own
-            raise EmbeddingUnavailable(f"onnxruntime {onnxruntime.__version__} refuses the model: {error}") from error
+            self._session = session(encoder.build(weights), disabled_optimizers=list(encoder.NOT_FUSED))
+        except RuntimeRefuses as error:
+            raise EmbeddingUnavailable(str(error)) from error
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The vector of a text, of length 1. The same text always has the same."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQuery
 from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
 from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.vectors import Floats
+
+if TYPE_CHECKING:
+    from livememfs.recall.index.changeover import ChangeOver
 
 Read = tuple[str, str, str, Sequence[Record]]
 """An object that was read: key, etag, space, what can be found in it."""
@@ -27,6 +30,8 @@ class IndexStatistics:
     :vectors:  vectors that are kept, by the digest of their text
     :embedded: pieces that have a vector
     :lost_links: links of memories to names that no memory has; they are passed over
+    :model:    the model that makes the vectors
+    :searched: the model whose vectors are searched: the one before it, until every piece has a vector of `model`
     """
 
     objects: int
@@ -38,12 +43,17 @@ class IndexStatistics:
     redone: int
     links: int = 0
     lost_links: int = 0
+    model: str = ""
+    searched: str = ""
 
 
 class Engine(Protocol):
-    """An open index. `model`: the model whose vectors are searched."""
+    """An open index. `model`: the model that makes the vectors; `change`: what is left of the one before it, where an
+    index can tell.
+    """
 
     model: str
+    change: ChangeOver | None = None
 
     # --- feeding --------------------------------------------------------------------------------------------------
 
@@ -61,7 +71,10 @@ class Engine(Protocol):
 
     @property
     def prior(self) -> Floats | None:
-        """The mean of any texts by this model, None when it has to be computed."""
+        """The mean of any texts by the model whose vectors are searched, None when it is not known."""
+
+    def expects(self) -> bool:
+        """Whether the mean of any texts by `model` is known, or has to be computed."""
 
     def expect(self, prior: Floats) -> None:
         """Keep the mean of any texts. NoSpace, Damaged."""

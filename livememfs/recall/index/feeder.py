@@ -91,6 +91,8 @@ class Feeder:
         self._idle = trio.Event()
         # `_meant` is set when embedding has ended: everything is embedded, or (`_stuck`) it failed.
         self._meant, self._stuck = trio.Event(), False
+        # The same two for the former model, while that is the one that is asked.
+        self._meant_before, self._came = trio.Event(), trio.Event()
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
         self.last_error = ""
@@ -206,10 +208,15 @@ class Feeder:
         longer, or when embedding failed and nothing was embedded since.
         """
         with trio.move_on_after(seconds):
-            while self.waiting or not self._meant.is_set():
-                await (self._idle if self.waiting else self._meant).wait()
+            while self.waiting or not self._searched().is_set():
+                await (self._idle if self.waiting else self._searched()).wait()
             return not self._stuck
         return False
+
+    def _searched(self) -> trio.Event:
+        """Whether what is searched has a vector of every text."""
+        change = self._index.change
+        return self._meant if change is None or change.loaded is None else self._meant_before
 
     # --- working --------------------------------------------------------------------------------------------------
 
@@ -255,7 +262,9 @@ class Feeder:
     def _done(self, batch: _Batch) -> None:
         self._reading -= Counter(batch.keys)
         self._meant = trio.Event() if self._meant.is_set() else self._meant
+        self._meant_before = trio.Event() if self._meant_before.is_set() else self._meant_before
         self._texts.set()
+        self._came.set()
         if not self.waiting:
             self._idle.set()
 
@@ -266,8 +275,10 @@ class Feeder:
         await trio.sleep(AGAIN_SECONDS)
         self._work.set()
 
-    async def embed(self, embedder: Embedder) -> None:
-        """Compute the vectors that are missing, until cancelled."""
+    async def embed(self, embedder: Embedder, former: Embedder | None = None) -> None:
+        """Compute the vectors that are missing, until cancelled. `former`: the model whose vectors are searched until
+        there are all of `embedder`'s; it is closed then.
+        """
         while True:
             try:
                 await self._shared(False)
@@ -275,6 +286,7 @@ class Feeder:
                 await self._expect(embedder)
                 while await self._embed_some(embedder):
                     pass
+                await self._changed_over(former)
             except Exception as error:  # as in `run`
                 self._stuck = True
                 self._meant.set()
@@ -304,6 +316,33 @@ class Feeder:
             self._stuck, self._meant = False, trio.Event()
         return True
 
+    async def keep_up(self, former: Embedder) -> None:
+        """Have what comes while the next model reads everything found by the former one as well. Much of it at once is
+        an import, which the next model reads alone.
+        """
+        while (change := self._index.change) is not None and change.loaded is not None:
+            meant, self._came = self._meant_before, trio.Event()
+            try:
+                texts = await trio.to_thread.run_sync(change.lacking, EMBEDDED_AT_ONCE)
+                if 0 < len(texts) < EMBEDDED_AT_ONCE:
+                    vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
+                    await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
+            except Exception as error:  # as in `run`; words find it
+                if change.loaded is not None:  # else it is over, and the model is closed
+                    await self._failed(error)
+            meant.set()
+            await self._came.wait()
+
+    async def _changed_over(self, former: Embedder | None) -> None:
+        """Search the vectors of the new model, which are all there, and forget those of the former one."""
+        change = self._index.change
+        if change is not None and not change.over:
+            await trio.to_thread.run_sync(change.end, limiter=self._limiter)
+            self._meant_before.set()
+            self._came.set()
+            if former is not None:
+                await former.aclose()
+
     async def _words_first(self) -> None:
         """Wait for the text index, which is faster while nothing is embedded."""
         if self.waiting > APPLIED_AT_ONCE:
@@ -323,7 +362,7 @@ class Feeder:
 
     async def _expect(self, embedder: Embedder) -> None:
         """Have the index know the mean of any texts by this model before the first vectors are compared."""
-        if await trio.to_thread.run_sync(lambda: self._index.prior) is None:
+        if not await trio.to_thread.run_sync(self._index.expects):
             vectors = await embedder.passages(TEXTS)
             meanings = [digest(text) for text in TEXTS]
             await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)

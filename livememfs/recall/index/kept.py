@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from livememfs.recall.index.record import divided
 from livememfs.recall.index.recordfile import RecordFile
+
+FORGOTTEN_AT_ONCE = 20_000
+"""Vectors that are deleted in one step."""
 
 
 class KeptVectors(RecordFile):
@@ -32,6 +38,34 @@ class KeptVectors(RecordFile):
                 "INSERT OR REPLACE INTO vector VALUES (?, ?, ?)",
                 [(meaning, model, eight) for meaning, eight in vectors],
             )
+
+    def keep_packed(self, model: str, meanings: Sequence[bytes], eight: NDArray[np.int8]) -> None:
+        """Keep rows of eight bits by digest. NoSpace, Damaged."""
+        self.keep_vectors(model, zip(meanings, (row.tobytes() for row in eight), strict=True))
+
+    def model_before(self, model: str, last: str | None) -> str:
+        """Another model that has vectors here: `last`, or where that is not known, one that has been used here.
+        Empty if there is none.
+        """
+        used = "SELECT substr(name, 7) FROM state WHERE name LIKE 'prior %'"
+        names = [last] if last is not None else [row[0] for row in self._db.execute(used)]
+        has = "SELECT 1 FROM vector WHERE model = ? LIMIT 1"
+        return next((name for name in names if name != model and self._db.execute(has, (name,)).fetchone()), "")
+
+    def forget_others(self, model: str) -> bool:
+        """Forget vectors and segments of all models but one; whether there may be more. NoSpace, Damaged."""
+        there = "SELECT model, meaning FROM vector WHERE model {} ? LIMIT ?"
+        for side in "<>":  # two ranges: to look for what is unequal reads the whole table
+            some = there.format(side)
+            if self._db.execute(some, (model, 1)).fetchone():
+                with self._step():
+                    self._db.execute(
+                        f"DELETE FROM vector WHERE (model, meaning) IN ({some})", (model, FORGOTTEN_AT_ONCE)
+                    )
+                    self._db.execute("DELETE FROM segment WHERE model <> ?", (model,))
+                    self._db.execute("DELETE FROM state WHERE name LIKE 'prior %' AND name <> ?", (f"prior {model}",))
+                return True
+        return False
 
     def vectors(self, model: str, meanings: Sequence[bytes] | None = None) -> Iterator[tuple[str, int, bytes]]:
         """Space, number and vector of every piece that has one; or of the pieces with one of these digests."""

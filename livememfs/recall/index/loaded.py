@@ -36,7 +36,8 @@ class Loaded:
     """What is in memory of one table, empty until `load`. `uses`: how often memories were used, kept by the index."""
 
     def __init__(self, table: RecordTable, folder: Path, model: str, uses: Mapping[tuple[str, str], Use]) -> None:
-        self._table, self._folder, self._model, self._uses = table, folder, model, uses
+        self._table, self._folder, self._uses = table, folder, uses
+        self.model = model
         # Merits and vectors move their rows when they change: nobody may read them meanwhile. Columns only grow.
         self._near = threading.Lock()
         self.columns, self._merits, self._vectors = Columns(), Merits(), dict[str, Vectors]()
@@ -59,7 +60,7 @@ class Loaded:
             self._merits.put(self._table.merits())
             self.load_vectors(None)
             # In the order of their numbers, and so of time: looked for once, since to look for none takes longest.
-            self._lacking = dict.fromkeys(self._table.without_vector(self._model))
+            self._lacking = dict.fromkeys(self._table.without_vector(self.model))
 
     def keep(self) -> None:
         """Write the snapshot for the next process, where reading the records would take long."""
@@ -76,7 +77,7 @@ class Loaded:
 
     def _kept_of(self) -> list[str | None]:
         """What a snapshot must be of: these records and no copy of them, at this step, by this model."""
-        return [self._table.state(_KEPT), self._table.state("step"), self._model]
+        return [self._table.state(_KEPT), self._table.state("step"), self.model]
 
     def _load_snapshot(self) -> str:
         """Take what the last process had in memory, if it is of these very records; its step, empty if it is not."""
@@ -104,7 +105,7 @@ class Loaded:
         changed = [piece.number for piece in delta.pieces]
         for number in (*delta.gone, *changed):
             self._lacking.pop(number, None)
-        self._lacking.update(dict.fromkeys(self._table.without_vector(self._model, changed)))
+        self._lacking.update(dict.fromkeys(self._table.without_vector(self.model, changed)))
 
     def take(self, delta: Delta) -> None:
         """Bring what is in memory to the step of a change."""
@@ -137,7 +138,7 @@ class Loaded:
         """The newest pieces without a vector, oldest first; empty when every piece has one."""
         while self._lacking:
             newest = list(islice(reversed(self._lacking), limit))
-            still = self._table.without_vector(self._model, newest)
+            still = self._table.without_vector(self.model, newest)
             for number in set(newest).difference(still):
                 del self._lacking[number]
             if still:
@@ -150,7 +151,7 @@ class Loaded:
         """
         by_space: dict[str, tuple[list[int], list[bytes]]] = {}
         expected = self._table.counts()["pieces"] if meanings is None else 0
-        for loaded, (space, number, eight) in enumerate(self._table.vectors(self._model, meanings), 1):
+        for loaded, (space, number, eight) in enumerate(self._table.vectors(self.model, meanings), 1):
             numbers, rows = by_space.setdefault(space, ([], []))
             if not rows or len(rows[0]) == len(eight):
                 numbers.append(number)
@@ -181,12 +182,12 @@ class Loaded:
     @property
     def prior(self) -> Floats | None:
         """The mean of any texts by this model, None when it has to be computed."""
-        kept = self._table.state(f"prior {self._model}")
+        kept = self._table.state(f"prior {self.model}")
         return np.frombuffer(bytes.fromhex(kept), np.float32) if kept is not None else None
 
     def expect(self, prior: Floats) -> None:
         """Keep the mean of any texts. NoSpace, Damaged."""
-        self._table.remember(f"prior {self._model}", np.asarray(prior, np.float32).tobytes().hex())
+        self._table.remember(f"prior {self.model}", np.asarray(prior, np.float32).tobytes().hex())
         with self._near:
             for vectors in self._vectors.values():
                 if vectors.dim == len(prior):

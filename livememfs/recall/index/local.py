@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from livememfs import private
 from livememfs.errors import CacheInUse, LiveMemError
+from livememfs.recall.index.changeover import ChangeOver
 from livememfs.recall.index.engine import Engine, IndexStatistics, Read
 from livememfs.recall.index.exchanged import Damaged, Linked, Repairs, Restriction, Stored, TextQuery
 from livememfs.recall.index.fulltext import FullText
@@ -35,13 +36,16 @@ from livememfs.recall.index.vectors import Floats, packed, unit
 
 
 class Index(Engine):
-    """The index in one folder. `model`: the model whose vectors are searched; those of others are only kept.
+    """The index in one folder. `model`: the model whose vectors are made, and searched when all are there (see
+    `ChangeOver`); `place`: the path that it is loaded from, if it has one.
 
     `table` has the records; callers that only read them call it directly. For the methods see `Engine`.
     """
 
-    def __init__(self, folder: Path, model: str) -> None:
-        self.folder, self.model = folder, model
+    change: ChangeOver
+
+    def __init__(self, folder: Path, model: str, place: str = "") -> None:
+        self.folder, self.model, self._place = folder, model, place
         self.repairs = Repairs()
         self._writing = threading.RLock()
         self._uses: dict[tuple[str, str], Use] = {}
@@ -75,6 +79,7 @@ class Index(Engine):
 
     def _load(self) -> None:
         """Bring the text index and the memory to the step of the records."""
+        self.change = ChangeOver(self.table, self.folder, self.model, self._place, self._uses, self._writing)
         self.fulltext.open(self.table)
         self.loaded = Loaded(self.table, self.folder, self.model, self._uses)
         self.fulltext.catch_up()
@@ -106,6 +111,7 @@ class Index(Engine):
             self.loaded.note_lacking(delta)
             self.fulltext.take(delta)
             self.loaded.take(delta)
+            self.change.apply(delta)
 
     def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
         with self._writing:
@@ -119,12 +125,15 @@ class Index(Engine):
 
     def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
         with self._writing:
-            self.table.keep_vectors(self.model, zip(meanings, (row.tobytes() for row in packed(vectors)), strict=True))
+            self.table.keep_packed(self.model, meanings, packed(vectors))
             self.loaded.load_vectors(meanings)
 
     @property
     def prior(self) -> Floats | None:
-        return self.loaded.prior
+        return (self.change.loaded or self.loaded).prior
+
+    def expects(self) -> bool:
+        return self.loaded.prior is not None
 
     def expect(self, prior: Floats) -> None:
         with self._writing:
@@ -161,7 +170,7 @@ class Index(Engine):
         if fields or without:  # by these alone: the rest is a matter of columns in memory
             labelled = Restriction(fields, without, numbers=where.numbers)
             where = replace(where, numbers=tuple(self.table.numbers(labelled)))
-        return self.loaded.near(question, where, limit)
+        return (self.change.loaded or self.loaded).near(question, where, limit)
 
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
         return self.table.select(where, limit)
@@ -191,7 +200,7 @@ class Index(Engine):
         return self.loaded.foremost(spaces, wanted)
 
     def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
-        eights = self.table.eights_of(self.model, ids)
+        eights = self.table.eights_of((self.change.loaded or self.loaded).model, ids)
         return {record: unit(np.frombuffer(eight, np.int8)) for record, eight in eights.items()}
 
     # --- looking after it -----------------------------------------------------------------------------------------
@@ -213,7 +222,15 @@ class Index(Engine):
         counts = self.table.counts()
         counts.pop("gone")
         rebuilt, redone = tuple(self.repairs.rebuilt), self.repairs.redone
-        return IndexStatistics(**counts, embedded=self.loaded.embedded(), rebuilt=rebuilt, redone=redone)
+        loaded, searched = self.loaded, (self.change.loaded or self.loaded).model
+        return IndexStatistics(
+            **counts,
+            embedded=loaded.embedded(),
+            rebuilt=rebuilt,
+            redone=redone,
+            model=loaded.model,
+            searched=searched,
+        )
 
 
 def _locked(folder: Path) -> int:

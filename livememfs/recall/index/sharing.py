@@ -158,7 +158,7 @@ class Sharing:
         await for_each(new, lambda name: self._read(space, prefix, name), at_once=READ_AT_ONCE)
         if gone := known.keys() - infos.keys():
             await trio.to_thread.run_sync(self._index.forget_segments, space, gone)
-        if new and self._index.prior is None:
+        if new and not self._index.expects():
             await trio.to_thread.run_sync(self._expect)
         return [info for name, info in infos.items() if prefix + name not in self._unreadable]
 

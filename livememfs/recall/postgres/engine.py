@@ -107,6 +107,9 @@ class Postgres(Engine):
         model = self._connections.run(lambda db: meaning.model_of(db, self.model))
         return model.prior if model is not None else None
 
+    def expects(self) -> bool:
+        return self.prior is not None
+
     def expect(self, prior: Floats) -> None:
         self._connections.run(
             lambda db: meaning.expect(db, meaning.register(db, self.model), np.asarray(prior)), writes=True
@@ -166,7 +169,8 @@ class Postgres(Engine):
             tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept", "links": "link"}
             tables["lost_links"] = "link l WHERE NOT EXISTS (SELECT 1 FROM named n WHERE n.name = l.target)"
             counts = {name: number_of(db, f"SELECT count(*) FROM {table}") for name, table in tables.items()}
-            return IndexStatistics(**counts, embedded=meaning.embedded(db, self.model), rebuilt=(), redone=0)
+            name, embedded = self.model, meaning.embedded(db, self.model)
+            return IndexStatistics(**counts, embedded=embedded, rebuilt=(), redone=0, model=name, searched=name)
 
         if time.monotonic() >= self._silent_until:
             try:

@@ -15,7 +15,8 @@ import trio.testing
 from numpy.typing import NDArray
 
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.embed.builtin import MOST_PASSAGES_AT_ONCE, NICENESS, Builtin
+from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.embed.inprocess import MOST_PASSAGES_AT_ONCE, NICENESS
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def gated(*, is_open: bool = False) -> tuple[GatedModel, Builtin]:
     model = GatedModel()
     if is_open:
         model.gate.set()
-    return model, Builtin(model)  # type: ignore[arg-type]
+    return model, Builtin(model)
 
 
 # --- loading -----------------------------------------------------------------------------------------------------
