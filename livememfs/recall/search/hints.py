@@ -37,11 +37,15 @@ _WHEN = re.compile(
 _VERB = "is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|might|may|must"
 _NOUN = rf"(?!(?:{_VERB}|of|the|to)\b)[^\W\d_][\w'’+-]*"
 _PLURAL = rf"(?!(?:{_VERB})\b|\w*(?:us|is|ss)\b)[^\W\d_][\w+/-]+s|people|children"
+_GATHERS = r"\b(?:summar\w+|recap\w*|overview|resume\w*)\b"
 # By grammar alone. After "what", a word in s may be a verb ("what breaks the build"): a noun has its own verb later.
 _SEVERAL = re.compile(
     rf"\b(?:what|which) (?:(?:kind|type|sort)s? of )?(?:{_NOUN} ){{0,3}}(?:{_PLURAL}) (?:\S+ ){{0,5}}?(?:{_VERB})\b"
     r"|\b(?:what|which|who) (?:are|were)\b|\bhow (?:many|often)\b|\bboth\b|\bin common\b"
     r"|\b(?:quels|quelles|lesquels|lesquelles|combien)\b|\b(?:tous|toutes) (?:les )?deux\b|\ben commun\b"
+    # What gathers, in an order or not, has its parts in several places by its nature.
+    rf"|{_GATHERS}|\border in which\b|\b(?:throughout|so far|over time|across (?:all|my|our|the)|all (?:that|my|our))\b"
+    r"|\bdans quel ordre\b|\bau fil d\w+\b|\bjusqu'ici\b|\btout ce qu\w*\b"
 )
 # By grammar alone, too: such a question asks for what was, and not for something to be done.
 _LOOKS_BACK = re.compile(
@@ -57,7 +61,7 @@ _ASKS_WHEN = re.compile(
 )
 OF_DATES = "date dates day days deadline deadlines schedule scheduling time times échéance délai jour heure horaire"
 """What a text is about that says how to answer when something is."""
-_SUMMARY = re.compile(r"\b(?:summar\w+|recap\w*|overview|resume\w*)\b")
+_SUMMARY = re.compile(_GATHERS)
 
 
 @dataclass(frozen=True, slots=True)

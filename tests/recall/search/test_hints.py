@@ -170,6 +170,10 @@ def test_a_day_is_a_day_in_universal_time() -> None:
         "combien de fois la compilation a-t-elle échoué",
         "ce qu'Ann et Bob ont en commun",
         "ont-ils tous les deux accepté",
+        "Summarise how the parser grew",
+        "list the order in which I asked about tests",
+        "what have I said so far of the parser",
+        "tout ce que Bob a dit du parseur",
     ],
 )
 def test_a_question_for_several_things_is_heard_by_its_form_in_both_languages(text: str) -> None:
@@ -193,6 +197,7 @@ def test_a_question_for_several_things_is_heard_by_its_form_in_both_languages(te
         "quel est le risque",
         "tous les tests passent",
         "pourquoi les tests échouent",
+        "do all the tests pass",
         "",
     ],
 )
