@@ -98,14 +98,15 @@ async def open_app(
     *,
     mountpoint: Path | None = None,
     serving: bool = False,
+    keeps: bool = False,
     on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
     """Build everything; at the end, end runs and upload what was accepted, within `drain_timeout`.
 
     Meanwhile `on_drain(left)` is called now and then with the number of files that are left. With a mount point the
-    local state is on the disk and outlives the process; without, it is in memory. `serving`: a process without a mount
-    stays too, and looks after the bucket as a mount would. Raises CacheInUse, and at the end LiveMemError when the
-    bucket did not take everything; its text names the files.
+    local state is on the disk and outlives the process; without, it is in memory, unless the process `keeps` it all
+    the same. `serving`: a process without a mount stays too, and looks after the bucket as a mount would. Raises
+    CacheInUse, and at the end LiveMemError when the bucket did not take everything; its text names the files.
     """
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
     settings = settings.model_copy(update=public)  # both become names of objects
@@ -114,7 +115,7 @@ async def open_app(
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, mountpoint, store.label, serving=serving)
+            basics = _basics(settings, mountpoint, store.label, serving=serving, keeps=keeps)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -135,7 +136,7 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool) -> Basics:
+def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool, keeps: bool) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
     clock = SystemClock()
     errors = ErrorLog(clock)
@@ -150,7 +151,7 @@ def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving:
         background=Background(failed),
         mountpoint=mountpoint,
         serving=serving,
-        folder=local_state(settings, label) if mountpoint is not None else None,
+        folder=local_state(settings, label) if keeps or mountpoint is not None else None,
     )
 
 

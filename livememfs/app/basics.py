@@ -21,8 +21,8 @@ from livememfs.tree.node import Ids
 class Basics:
     """The values that every builder gets.
 
-    `mountpoint` and `folder`, the local state that outlives the process, are None without a mount. `serving`: without
-    one, it answers others all the same.
+    `mountpoint` is None without a mount, and `folder` where no local state outlives the process. `serving`: without a
+    mount, it answers others all the same.
     """
 
     settings: Settings

@@ -1,24 +1,31 @@
-"""From an app to what it serves: the MCP server and the HTTP server around it.
+"""From an app to what it serves: the MCP server and the HTTP server around it, and WebDAV.
 
 Owns the parts of an app that they are made from. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import trio
 from starlette.routing import BaseRoute
 
 from livememfs.app import App
-from livememfs.app.visitor import Visitor
+from livememfs.app.visitor import Visitor, meeting
 from livememfs.config import Settings, secret_settings, setting_names
+from livememfs.errors import LiveMemError
+from livememfs.records.access import Access
 from livememfs.serve import local
 from livememfs.serve.http import HttpServer, ListenAddress, application, names_of, session_manager
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import Still
 from livememfs.shown import without_login
+
+if TYPE_CHECKING:
+    from livememfs.serve.dav.server import DavServer
 
 
 def mcp_server(
@@ -85,3 +92,29 @@ async def over_stream(
 async def over_stdio(app: App, *, tools: str, agent: str, space: str) -> None:
     """MCP for the program that started this process. BadRequest."""
     await local.over_stdio(mcp_server(app, tools=tools, agent=agent, space=space))
+
+
+async def dav_server(app: App, port: int) -> DavServer:
+    """The tree over WebDAV. Each request brings its own token, and may do what both this process and the token may."""
+    with _dav_extra():
+        from livememfs.serve.dav.bridge import Bridge
+        from livememfs.serve.dav.server import DavGuard, DavServer
+
+    async def enter(secret: str) -> Access | None:
+        own = await app.tokens.access(secret)
+        return None if own is None else meeting(app.gate.access(), own)
+
+    bridge = Bridge(trio.lowlevel.current_trio_token(), app.errors, app.settings.op_timeout)
+    guard = DavGuard(app.tree, enter, bridge)
+    app.served["dav"] = lambda: asdict(guard.statistics())
+    return DavServer(guard, port)
+
+
+@contextmanager
+def _dav_extra() -> Iterator[None]:
+    """An import that only works with what `livememfs[dav]` brings."""
+    try:
+        yield
+    except ImportError as error:
+        advice = "pip install 'livememfs[dav]'"
+        raise LiveMemError(f"WebDAV is not installed here: {error}", advice=advice) from None

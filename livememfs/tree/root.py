@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -42,6 +43,9 @@ from livememfs.tree.space.search import NAME as SEARCH
 from livememfs.tree.space.search import SearchDirectory
 from livememfs.tree.space.stale import StaleMemories
 from livememfs.tree.veil import veiled
+
+if TYPE_CHECKING:
+    from livememfs.records.access import Access
 
 log = structlog.get_logger("livememfs.tree")
 
@@ -157,20 +161,23 @@ class Root(PlainDirectory):
             nodes[keys.BACKUPS] = self._backups
         return sorted(nodes.items())
 
-    def permit(self, node: Node, name: str = "", *, writing: bool, making: bool = False) -> None:
-        """Whether the mount's token allows a request on a node that the kernel knows already, or on a name in it.
+    def permit(
+        self, node: Node, name: str = "", *, writing: bool, making: bool = False, access: Access | None = None
+    ) -> None:
+        """Whether a token allows a request on a node that the caller knows already, or on a name in it.
 
-        NotFound for a path that the token does not see, ReadOnly for a change that it does not allow, Forbidden for a
-        token that is not valid any more, and for `making` a name that the token does not see.
+        The token is the mount's, or that of `access`. NotFound for a path that it does not see, ReadOnly for a change
+        that it does not allow, Forbidden for a token that is not valid any more, and for `making` a name that it does
+        not see.
         """
-        access = self.context.access()
+        access = access or self.context.access()
         if not access.may("read"):
             raise errors.Forbidden(path=node.path or "/", name=access.name or "the token", permission="read")
-        if not self.context.sees(node.path):
+        if not registry.is_there(node.path, access):
             raise errors.NotFound(path=node.path)
         if writing and not access.may("write") and not self._is_question(node):
-            raise errors.ReadOnly("the token of this mount may only read", path=node.path or "/")
-        if name and isinstance(node, Directory) and not self.context.sees(path := node.path_of(name)):
+            raise errors.ReadOnly("the token may only read", path=node.path or "/")
+        if name and isinstance(node, Directory) and not registry.is_there(path := node.path_of(name), access):
             raise (
                 errors.Forbidden(path=path, name=access.name, permission="write")
                 if making
