@@ -105,9 +105,7 @@ async def dav_server(app: App, port: int) -> DavServer:
         return None if own is None else meeting(app.gate.access(), own)
 
     bridge = Bridge(trio.lowlevel.current_trio_token(), app.errors, app.settings.op_timeout)
-    guard = DavGuard(app.tree, enter, bridge)
-    app.served["dav"] = lambda: asdict(guard.statistics())
-    return DavServer(guard, port)
+    return DavServer(DavGuard(app.tree, enter, bridge), port)
 
 
 @contextmanager

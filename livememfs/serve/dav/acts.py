@@ -7,9 +7,7 @@ could lead round in circles. What was refused is not in the tree afterwards. Tri
 
 from __future__ import annotations
 
-import os
 import posixpath
-from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 _WRITE = OpenMode(read=False, write=True, truncate=True)
-_CALLER = Caller(os.getuid(), os.getgid())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +69,41 @@ class Reader:
             return self.data[offset : offset + size]
         return await self.handle.read(offset, size)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """All of it."""
-        offset = 0
-        while part := await self.read(offset, CHUNK):
-            offset += len(part)
-            yield part
+
+@dataclass(slots=True)
+class Writer:
+    """A file that is written anew. `finish` it, or `give_up`. `made`: it was not there before."""
+
+    path: str
+    directory: Directory
+    name: str
+    node: File
+    handle: Handle
+    made: bool
+    size: int = 0
+
+    async def write(self, data: bytes) -> None:
+        """Write what follows. Raises why the tree refuses."""
+        self.size += await self.handle.write(self.size, data)
+
+    async def finish(self) -> Entry:
+        """Close it. Raises why the tree refuses."""
+        await self.handle.flush()
+        await self.handle.release()
+        return await Entry.of(self.path, self.node)
+
+    async def give_up(self) -> None:
+        """What was refused is not in the tree either: it would be tried again at the end, and shown until then."""
+        node, handle = self.node, self.handle
+        if isinstance(handle, ObjectHandle):
+            handle.flushed = handle.body.changes
+        if isinstance(node, ObjectFile):
+            node.body = Body(node.body.info)
+            node.context.unsaved.discard(node)
+            node.context.written.discard(node)
+        await handle.release()
+        if self.made and isinstance(self.directory, Live | PlainDirectory):
+            await self.directory.unlink(self.name)
 
 
 class Acts:
@@ -85,6 +111,7 @@ class Acts:
 
     def __init__(self, root: Root) -> None:
         self.root = root
+        self._caller = Caller(root.context.ids.uid, root.context.ids.gid)
 
     # --- looking ----------------------------------------------------------------------------------------------
 
@@ -155,7 +182,7 @@ class Acts:
             raise errors.NotPermitted(path="/", detail="the top stays what it is")
         directory = await self._directory(above, access)
         self._permit(directory, access, name, writing=True, making=making)
-        ACTING.set(_CALLER)
+        ACTING.set(self._caller)
         return directory, name
 
     # --- reading ----------------------------------------------------------------------------------------------
@@ -165,7 +192,7 @@ class Acts:
         entry = await self.find(path, access)
         if not isinstance(entry.node, File):
             raise errors.IsADirectory(path=path)
-        handle = await entry.node.open(OpenMode(), _CALLER)
+        handle = await entry.node.open(OpenMode(), self._caller)
         try:
             if isinstance(handle, ObjectHandle):
                 return Reader(await Entry.of(path, entry.node), handle, handle.body.size, None)
@@ -179,8 +206,8 @@ class Acts:
 
     # --- changing ---------------------------------------------------------------------------------------------
 
-    async def write(self, path: str, chunks: AsyncIterator[bytes], access: Access) -> Entry:
-        """Write a whole file as a program would: create or open, write, close. Raises why the tree refuses."""
+    async def begin(self, path: str, access: Access) -> Writer:
+        """Open a file to write all of it anew; make it if it is not there. Raises why the tree refuses."""
         directory, name = await self._above(path, access, making=True)
         made = False
         try:
@@ -188,54 +215,33 @@ class Acts:
             if isinstance(node, Symlink):
                 node = await self._shown(node, access)
         except errors.NotFound:
-            node, made = await directory.create(name, 0o644, _CALLER), True
+            node, made = await directory.create(name, 0o644, self._caller), True
         if not isinstance(node, File):
             raise errors.IsADirectory(path=path)
         self._permit(node, access, writing=True)
-        handle = await node.open(_WRITE, _CALLER)
-        try:
-            offset = 0
-            async for part in chunks:
-                offset += await handle.write(offset, part)
-            await handle.flush()
-        except BaseException:
-            await self._give_up(directory, name, node, handle, made=made)
-            raise
-        finally:
-            await handle.release()
-        return await Entry.of(path, node)
-
-    async def _give_up(self, directory: Directory, name: str, node: File, handle: Handle, *, made: bool) -> None:
-        """What was refused is not in the tree either: it would be tried again at the end, and shown until then."""
-        if isinstance(handle, ObjectHandle):
-            handle.flushed = handle.body.changes
-        if isinstance(node, ObjectFile):
-            node.body = Body(node.body.info)
-            self.root.context.unsaved.discard(node)
-            self.root.context.written.discard(node)
-        if made and isinstance(directory, Live | PlainDirectory):
-            await directory.unlink(name)
+        handle = await node.open(_WRITE, self._caller)
+        return Writer(path, directory, name, node, handle, made)
 
     async def make_file(self, path: str, access: Access) -> Entry:
         """Make an empty file. AlreadyExists, and why the tree refuses."""
         directory, name = await self._above(path, access, making=True)
-        await directory.create(name, 0o644, _CALLER)
-        return await self.write(path, _nothing(), access)
+        await directory.create(name, 0o644, self._caller)
+        return await (await self.begin(path, access)).finish()
 
     async def make_directory(self, path: str, access: Access) -> None:
         """Make a directory; at the top, a space. AlreadyExists, and why the tree refuses."""
         directory, name = await self._above(path, access, making=True)
-        await directory.mkdir(name, 0o755, _CALLER)
+        await directory.mkdir(name, 0o755, self._caller)
 
     async def remove(self, path: str, access: Access) -> None:
         """Remove a name, of an ordinary directory with all that is in it. NotEmpty for a space in use."""
         directory, name = await self._above(path, access)
         await _remove(directory, name, await directory.child(name))
 
-    async def move(self, path: str, new: str, access: Access) -> None:
+    async def move(self, path: str, new: str, access: Access) -> bool:
         """Give a file or directory another name, in place of a file that has it. Raises why the tree refuses.
 
-        A file that goes to a place of another kind is copied there and removed, as `mv` does it.
+        False for a file that goes to a place of another kind: it is to be copied there and removed, as `mv` does it.
         """
         source, name = await self._above(path, access)
         target, new_name = await self._above(new, access, making=True)
@@ -244,22 +250,14 @@ class Acts:
         except errors.CrossesKinds:
             if isinstance(await source.child(name), Directory):
                 raise
-            await self.copy(path, new, access)
-            await source.unlink(name)
-
-    async def copy(self, path: str, new: str, access: Access) -> Entry:
-        """Write what a file has into another one."""
-        reader = await self.open(path, access)
-        try:
-            return await self.write(new, reader.chunks(), access)
-        finally:
-            await reader.handle.release()
+            return False
+        return True
 
     async def set_time(self, path: str, seconds: int, access: Access) -> None:
         """Set when a file or directory was changed."""
         node = (await self.find(path, access)).node
         self._permit(node, access, writing=True)
-        await node.change(AttrChange(mtime_ns=seconds * 1_000_000_000), _CALLER)
+        await node.change(AttrChange(mtime_ns=seconds * 1_000_000_000), self._caller)
 
 
 async def _remove(directory: Directory, name: str, node: Node) -> None:
@@ -276,14 +274,3 @@ async def _remove(directory: Directory, name: str, node: Node) -> None:
 def is_removed_whole(node: Node) -> bool:
     """Whether a directory goes with all that is in it: no space, and nothing that is computed."""
     return isinstance(node, PlainDirectory) and node.parent is not None and not isinstance(node, Space)
-
-
-async def _nothing() -> AsyncIterator[bytes]:
-    for part in ():
-        yield part
-
-
-async def parts_of(read: Callable[[int], bytes]) -> AsyncIterator[bytes]:
-    """What `read` gives, in parts."""
-    while part := read(CHUNK):
-        yield part

@@ -16,7 +16,7 @@ from wsgidav.dav_error import DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
 from livememfs.records.access import Access
-from livememfs.serve.dav.acts import Acts, Entry, Reader, is_removed_whole, parts_of
+from livememfs.serve.dav.acts import CHUNK, Acts, Entry, Reader, Writer, is_removed_whole
 from livememfs.serve.dav.bridge import Bridge
 from livememfs.tree.objectfile import IN_MEMORY
 
@@ -33,8 +33,10 @@ class TreeProvider(DAVProvider):  # type: ignore[misc]  # the library has no typ
         super().__init__()
         self.acts, self.bridge = acts, bridge
 
-    def get_resource_inst(self, path: str, environ: dict[str, Any]) -> TreeFile | TreeDirectory | None:
-        """The resource of a path; None if there is none."""
+    def get_resource_inst(self, path: str | None, environ: dict[str, Any]) -> TreeFile | TreeDirectory | None:
+        """The resource of a path; None if there is none, as above the top."""
+        if path is None:
+            return None
         try:
             entry = self.bridge.run(self.acts.find, path.strip("/"), environ[ACCESS])
         except DAVError as error:
@@ -103,10 +105,29 @@ class _Acting:
 
     def move_recursive(self, dest_path: str) -> list[Any]:
         """Move it to a name that is free."""
-        self.act(self.provider.acts.move, self.where, dest_path.strip("/"))
+        if not self.act(self.provider.acts.move, self.where, dest_path.strip("/")):
+            self._write_to(dest_path)
+            self.act(self.provider.acts.remove, self.where)
         self._take_properties(dest_path)
         self.remove_all_locks(recursive=True)
         return []
+
+    def _write_to(self, dest_path: str) -> None:
+        reader: Reader = self.act(self.provider.acts.open, self.where)
+        self.environ[_OPENED].append(reader)
+        self.write(dest_path, FileContent(reader, self.provider.bridge).read)
+
+    def write(self, path: str, read: Callable[[int], bytes]) -> Entry:
+        """Write what `read` gives to a path, part by part: a large file takes its time. DAVError."""
+        run = self.provider.bridge.run
+        writer: Writer = self.act(self.provider.acts.begin, path.strip("/"))
+        try:
+            while part := read(CHUNK):
+                run(writer.write, part)
+            return run(writer.finish)
+        except BaseException:
+            run(writer.give_up)
+            raise
 
     def _take_properties(self, dest_path: str) -> None:
         moved = self.provider.get_resource_inst(dest_path, self.environ)
@@ -134,11 +155,10 @@ class _Acting:
 
     def copy_move_single(self, dest_path: str, *, is_move: bool) -> None:
         """Copy a file; of a directory the directory alone."""
-        acts, there = self.provider.acts, self.provider.get_resource_inst(dest_path, self.environ)
         if isinstance(self, TreeFile):
-            self.act(acts.copy, self.where, dest_path.strip("/"))
-        elif there is None:
-            self.act(acts.make_directory, dest_path.strip("/"))
+            self._write_to(dest_path)
+        elif self.provider.get_resource_inst(dest_path, self.environ) is None:
+            self.act(self.provider.acts.make_directory, dest_path.strip("/"))
         made = self.provider.get_resource_inst(dest_path, self.environ)
         if made is not None:
             self.provider.prop_manager.copy_properties(self.get_ref_url(), made.get_ref_url(), self.environ)
@@ -200,7 +220,7 @@ class TreeFile(_Acting, DAVNonCollection):  # type: ignore[misc]  # the library 
             if with_errors or said != str(self._body.size):
                 raise DAVError(400, "the body did not arrive whole; nothing was written")
             file.seek(0)
-            entry: Entry = self.act(self.provider.acts.write, self.where, parts_of(file.read))
+            entry = self.write(self.path, file.read)
         # What is stored of a note is more than what was sent: a client must not take its own bytes for it.
         self.entry = entry if entry.attrs.size == self._body.size else None
 

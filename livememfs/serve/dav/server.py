@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -47,17 +46,6 @@ REALM = ("WWW-Authenticate", 'Basic realm="livememfs", charset="UTF-8"')
 Enter = Callable[[str], Awaitable[Access | None]]
 
 
-@dataclass(frozen=True)
-class DavStatistics:
-    """Requests served, and refused for their token or form; acts of the tree, refused ones, and bugs."""
-
-    served: int
-    turned_away: int
-    acts: int
-    refused: int
-    bugs: int
-
-
 class DavGuard:
     """Guards the application. `enter` tells what a secret allows; None when it is not valid."""
 
@@ -78,28 +66,29 @@ class DavGuard:
                 "verbose": 1,
             }
         )
-        self.served = self.turned_away = 0
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """One request."""
         try:
             access = self._let_in(environ)
-        except (DAVError, LiveMemError) as refused:
-            self.turned_away += 1
-            if isinstance(refused, DAVError):
-                status, said, more = refused.value, str(refused.context_info), []
-            else:
-                signed_in = not isinstance(refused, NotSignedIn)
-                status, said, more = (503, str(refused), []) if signed_in else (401, str(refused), [REALM])
-            body = f"{said}\n".encode()
-            headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), *more]
-            start_response(f"{status} Refused", headers)
-            return [body]
-        self.served += 1
+        except NotSignedIn as refused:
+            return self._turn_away(start_response, 401, refused, REALM)
+        except LiveMemError as refused:  # the store does not answer
+            return self._turn_away(start_response, 503, refused)
+        except DAVError as refused:
+            return self._turn_away(start_response, refused.value, refused.context_info)
         environ[ACCESS] = access
         environ["wsgidav.auth.user_name"] = access.name  # whose locks these are
         answer: Iterable[bytes] = self._app(environ, start_response)
         return answer
+
+    def _turn_away(
+        self, start_response: Callable[..., Any], status: int, why: object, *more: tuple[str, str]
+    ) -> Iterable[bytes]:
+        body = f"{why}\n".encode()
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), *more]
+        start_response(f"{status} Refused", headers)
+        return [body]
 
     def _let_in(self, environ: dict[str, Any]) -> Access:
         """The access of a request. DAVError, NotSignedIn, StoreError."""
@@ -110,6 +99,8 @@ class DavGuard:
         target = environ.get("HTTP_DESTINATION", "").lower()
         if any(part in address for address in (environ["REQUEST_URI"].lower(), target) for part in ("%2f", "%00")):
             raise DAVError(400, "no name has a slash or a zero in it")
+        if ".." in environ["PATH_INFO"].split("/"):
+            raise DAVError(400, "no path goes up")
         if any(part in target for part in ("%3f", "?", "%3b", ";")):  # the library would cut the name there
             raise DAVError(422, "nothing can get a name with ? or ; in it over WebDAV")
         kind, _, given = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
@@ -124,17 +115,20 @@ class DavGuard:
             raise NotSignedIn()
         return access
 
-    def statistics(self) -> DavStatistics:
-        """Counters, cheap."""
-        return DavStatistics(self.served, self.turned_away, self.bridge.acts, self.bridge.refused, self.bridge.bugs)
+
+class _Cheroot(Server):  # type: ignore[misc, unused-ignore]  # it is not installed everywhere
+    """The HTTP server. It would write to standard error by itself."""
+
+    def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
+        """Log what it says."""
+        log.log(min(level, logging.WARNING), "the HTTP server says", text=msg, exc_info=traceback)
 
 
 class DavServer:
     """One server at a port of 127.0.0.1; 0 is any free one. `run` serves until `stop`, or until it is cancelled."""
 
     def __init__(self, guard: DavGuard, port: int) -> None:
-        self._server = Server((LOOPBACK[0], port), guard, THREADS, "livememfs", shutdown_timeout=END_SECONDS)
-        self._server.error_log = _log  # otherwise it writes to standard error by itself
+        self._server = _Cheroot((LOOPBACK[0], port), guard, THREADS, "livememfs", shutdown_timeout=END_SECONDS)
         self._port = port
         self._stopping = trio.Event()
 
@@ -159,7 +153,3 @@ class DavServer:
     def stop(self) -> None:
         """End it: requests that are under way are answered, and no other is accepted."""
         self._stopping.set()
-
-
-def _log(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
-    log.log(min(level, logging.WARNING), "the HTTP server says", text=msg, exc_info=traceback)
