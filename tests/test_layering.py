@@ -36,6 +36,8 @@ ONLY_IN = {
     "onnxruntime": ("livememfs/recall/embed/model.py",),
     "tokenizers": ("livememfs/recall/embed/foldermodel.py",),
     "tantivy": ("livememfs/recall/index/lexical.py", "livememfs/recall/index/words.py"),
+    "cheroot": ("livememfs/serve/dav/server.py",),
+    "wsgidav": ("livememfs/serve/dav/",),
     "hypercorn": ("livememfs/serve/connections.py",),
     "mcp": ("livememfs/serve/",),
     "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),

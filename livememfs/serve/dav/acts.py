@@ -29,7 +29,7 @@ _WRITE = OpenMode(read=False, write=True, truncate=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DavEntry:
     """What a path leads to. `node` is the file or the directory itself, never a link to it. `etag` changes with the
     content.
     """
@@ -40,7 +40,7 @@ class Entry:
     etag: str
 
     @classmethod
-    async def of(cls, path: str, node: Node) -> Entry:
+    async def of(cls, path: str, node: Node) -> DavEntry:
         """As it is now. NotFound."""
         attrs = node.listed_attrs() or await node.attrs()
         etag = f"{attrs.version:x}-{attrs.size:x}-{attrs.mtime_ns:x}"
@@ -55,10 +55,10 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Reader:
+class DavReader:
     """An open file of a known size. `data`: all of it, where the size is known only afterwards."""
 
-    entry: Entry
+    entry: DavEntry
     handle: Handle
     size: int
     data: bytes | None
@@ -71,7 +71,7 @@ class Reader:
 
 
 @dataclass(slots=True)
-class Writer:
+class DavWriter:
     """A file that is written anew. `finish` it, or `give_up`. `made`: it was not there before."""
 
     path: str
@@ -86,11 +86,11 @@ class Writer:
         """Write what follows. Raises why the tree refuses."""
         self.size += await self.handle.write(self.size, data)
 
-    async def finish(self) -> Entry:
+    async def finish(self) -> DavEntry:
         """Close it. Raises why the tree refuses."""
         await self.handle.flush()
         await self.handle.release()
-        return await Entry.of(self.path, self.node)
+        return await DavEntry.of(self.path, self.node)
 
     async def give_up(self) -> None:
         """What was refused is not in the tree either: it would be tried again at the end, and shown until then."""
@@ -106,7 +106,7 @@ class Writer:
             await self.directory.unlink(self.name)
 
 
-class Acts:
+class DavActs:
     """The acts on one tree. Every path is relative to its top, without a slash at either end."""
 
     def __init__(self, root: Root) -> None:
@@ -115,20 +115,20 @@ class Acts:
 
     # --- looking ----------------------------------------------------------------------------------------------
 
-    async def find(self, path: str, access: Access) -> Entry:
+    async def find(self, path: str, access: Access) -> DavEntry:
         """What a path leads to. NotFound."""
         node = await self._shown(await self._node(path), access)
-        return await Entry.of(path, node)
+        return await DavEntry.of(path, node)
 
-    async def list(self, path: str, access: Access) -> list[Entry]:
+    async def list(self, path: str, access: Access) -> list[DavEntry]:
         """What is in a directory, by name. NotADirectory."""
         directory = await self._directory(path, access)
-        found: dict[str, Entry] = {}
+        found: dict[str, DavEntry] = {}
 
         async def look(child: tuple[str, Node]) -> None:
             try:
                 node = await self._shown(child[1], access)
-                found[child[0]] = await Entry.of(posixpath.join(path, child[0]), node)
+                found[child[0]] = await DavEntry.of(posixpath.join(path, child[0]), node)
             except (errors.NotFound, errors.ObjectMissing):
                 return  # it is gone, is none of WebDAV's kinds, or is not for this caller
 
@@ -187,7 +187,7 @@ class Acts:
 
     # --- reading ----------------------------------------------------------------------------------------------
 
-    async def open(self, path: str, access: Access) -> Reader:
+    async def open(self, path: str, access: Access) -> DavReader:
         """Open a file to read it. IsADirectory, NotFound. The caller releases its handle."""
         entry = await self.find(path, access)
         if not isinstance(entry.node, File):
@@ -195,18 +195,18 @@ class Acts:
         handle = await entry.node.open(OpenMode(), self._caller)
         try:
             if isinstance(handle, ObjectHandle):
-                return Reader(await Entry.of(path, entry.node), handle, handle.body.size, None)
+                return DavReader(await DavEntry.of(path, entry.node), handle, handle.body.size, None)
             data = b""
             while part := await handle.read(len(data), CHUNK):
                 data += part
         except BaseException:
             await handle.release()
             raise
-        return Reader(entry, handle, len(data), data)
+        return DavReader(entry, handle, len(data), data)
 
     # --- changing ---------------------------------------------------------------------------------------------
 
-    async def begin(self, path: str, access: Access) -> Writer:
+    async def begin(self, path: str, access: Access) -> DavWriter:
         """Open a file to write all of it anew; make it if it is not there. Raises why the tree refuses."""
         directory, name = await self._above(path, access, making=True)
         made = False
@@ -220,9 +220,9 @@ class Acts:
             raise errors.IsADirectory(path=path)
         self._permit(node, access, writing=True)
         handle = await node.open(_WRITE, self._caller)
-        return Writer(path, directory, name, node, handle, made)
+        return DavWriter(path, directory, name, node, handle, made)
 
-    async def make_file(self, path: str, access: Access) -> Entry:
+    async def make_file(self, path: str, access: Access) -> DavEntry:
         """Make an empty file. AlreadyExists, and why the tree refuses."""
         directory, name = await self._above(path, access, making=True)
         await directory.create(name, 0o644, self._caller)

@@ -16,7 +16,7 @@ from wsgidav.dav_error import DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
 from livememfs.records.access import Access
-from livememfs.serve.dav.acts import CHUNK, Acts, Entry, Reader, Writer, is_removed_whole
+from livememfs.serve.dav.acts import CHUNK, DavActs, DavEntry, DavReader, DavWriter, is_removed_whole
 from livememfs.serve.dav.bridge import Bridge
 from livememfs.tree.objectfile import IN_MEMORY
 
@@ -29,7 +29,7 @@ SECOND = 1_000_000_000
 class TreeProvider(DAVProvider):  # type: ignore[misc]  # the library has no types
     """The tree, for all requests. `bridge` leads to the trio thread."""
 
-    def __init__(self, acts: Acts, bridge: Bridge) -> None:
+    def __init__(self, acts: DavActs, bridge: Bridge) -> None:
         super().__init__()
         self.acts, self.bridge = acts, bridge
 
@@ -55,7 +55,7 @@ class TreeProvider(DAVProvider):  # type: ignore[misc]  # the library has no typ
             raise DAVError(405, "this is a folder; connect a file manager to it")
         if environ["REQUEST_METHOD"] in ("LOCK", "UNLOCK", "PROPPATCH") and not environ[ACCESS].may("write"):
             raise DAVError(403, "the token may only read")
-        opened: list[Reader] = []
+        opened: list[DavReader] = []
         environ[_OPENED] = opened
         try:
             yield from default_handler(environ, start_response)
@@ -70,7 +70,7 @@ class _Acting:
     environ: dict[str, Any]
     provider: TreeProvider
     path: str
-    entry: Entry | None
+    entry: DavEntry | None
 
     @property
     def where(self) -> str:
@@ -94,7 +94,7 @@ class _Acting:
         return True
 
     def delete(self) -> None:
-        """Remove it; see `Acts.remove`."""
+        """Remove it; see `DavActs.remove`."""
         self.act(self.provider.acts.remove, self.where)
         self.remove_all_properties(recursive=True)
         self.remove_all_locks(recursive=True)
@@ -113,14 +113,14 @@ class _Acting:
         return []
 
     def _write_to(self, dest_path: str) -> None:
-        reader: Reader = self.act(self.provider.acts.open, self.where)
+        reader: DavReader = self.act(self.provider.acts.open, self.where)
         self.environ[_OPENED].append(reader)
-        self.write(dest_path, FileContent(reader, self.provider.bridge).read)
+        self.write(dest_path, DavStream(reader, self.provider.bridge).read)
 
-    def write(self, path: str, read: Callable[[int], bytes]) -> Entry:
+    def write(self, path: str, read: Callable[[int], bytes]) -> DavEntry:
         """Write what `read` gives to a path, part by part: a large file takes its time. DAVError."""
         run = self.provider.bridge.run
-        writer: Writer = self.act(self.provider.acts.begin, path.strip("/"))
+        writer: DavWriter = self.act(self.provider.acts.begin, path.strip("/"))
         try:
             while part := read(CHUNK):
                 run(writer.write, part)
@@ -172,10 +172,10 @@ class _Acting:
 class TreeFile(_Acting, DAVNonCollection):  # type: ignore[misc]  # the library has no types
     """A file. `entry` None: it is about to be made by a PUT."""
 
-    def __init__(self, path: str, environ: dict[str, Any], entry: Entry | None) -> None:
+    def __init__(self, path: str, environ: dict[str, Any], entry: DavEntry | None) -> None:
         super().__init__(path, environ)
         self.entry = entry
-        self._reader: Reader | None = None
+        self._reader: DavReader | None = None
         self._body: PutBody | None = None
 
     def get_content_length(self) -> int | None:
@@ -196,16 +196,16 @@ class TreeFile(_Acting, DAVNonCollection):  # type: ignore[misc]  # the library 
         """Whether parts of it can be read."""
         return True
 
-    def _open(self) -> Reader:
+    def _open(self) -> DavReader:
         if self._reader is None:
             self._reader = self.act(self.provider.acts.open, self.where)
             self.environ[_OPENED].append(self._reader)
             self.entry = self._reader.entry
         return self._reader
 
-    def get_content(self) -> FileContent:
+    def get_content(self) -> DavStream:
         """Its bytes, as a file of Python."""
-        return FileContent(self._open(), self.provider.bridge)
+        return DavStream(self._open(), self.provider.bridge)
 
     def begin_write(self, *, content_type: str | None = None) -> PutBody:
         """Where the body of a PUT goes: it is written once it is whole."""
@@ -240,10 +240,10 @@ class PutBody:
         """It is whole."""
 
 
-class FileContent:
+class DavStream:
     """An open file, as the library reads it. The request closes it."""
 
-    def __init__(self, reader: Reader, bridge: Bridge) -> None:
+    def __init__(self, reader: DavReader, bridge: Bridge) -> None:
         self._reader, self._bridge, self._offset = reader, bridge, 0
 
     def seek(self, offset: int) -> None:
@@ -263,13 +263,13 @@ class FileContent:
 class TreeDirectory(_Acting, DAVCollection):  # type: ignore[misc]  # the library has no types
     """A directory."""
 
-    def __init__(self, path: str, environ: dict[str, Any], entry: Entry) -> None:
+    def __init__(self, path: str, environ: dict[str, Any], entry: DavEntry) -> None:
         super().__init__(path, environ)
-        self.entry: Entry = entry
+        self.entry: DavEntry = entry
 
     def get_member_list(self) -> list[TreeFile | TreeDirectory]:
         """What is in it."""
-        entries: list[Entry] = self.act(self.provider.acts.list, self.where)
+        entries: list[DavEntry] = self.act(self.provider.acts.list, self.where)
         return [resource(entry, self.environ) for entry in entries]
 
     def get_member_names(self) -> list[str]:
@@ -294,7 +294,7 @@ class TreeDirectory(_Acting, DAVCollection):  # type: ignore[misc]  # the librar
         self.act(self.provider.acts.make_directory, util.join_uri(self.path, name).strip("/"))
 
 
-def resource(entry: Entry, environ: dict[str, Any]) -> TreeFile | TreeDirectory:
+def resource(entry: DavEntry, environ: dict[str, Any]) -> TreeFile | TreeDirectory:
     """The resource for an entry."""
     path = f"/{entry.path}"
     return TreeDirectory(path, environ, entry) if entry.is_directory else TreeFile(path, environ, entry)

@@ -27,7 +27,7 @@ from wsgidav.wsgidav_app import WsgiDAVApp
 from livememfs.errors import LiveMemError, NotSignedIn, UsageError
 from livememfs.records.access import Access
 from livememfs.records.token import MAX_SECRET
-from livememfs.serve.dav.acts import CHUNK, Acts
+from livememfs.serve.dav.acts import CHUNK, DavActs
 from livememfs.serve.dav.bridge import Bridge
 from livememfs.serve.dav.resources import ACCESS, TreeProvider
 from livememfs.serve.guard import LOOPBACK
@@ -55,7 +55,7 @@ class DavGuard:
         logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
         self._app = WsgiDAVApp(
             {
-                "provider_mapping": {"/": TreeProvider(Acts(root), bridge)},
+                "provider_mapping": {"/": TreeProvider(DavActs(root), bridge)},
                 "middleware_stack": [ErrorPrinter, RequestResolver],
                 "property_manager": True,
                 "hotfixes": {"emulate_win32_lastmod": True},
