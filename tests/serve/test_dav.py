@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import subprocess
@@ -254,3 +255,22 @@ def test_without_the_library_the_command_says_what_to_install(
         main(["dav", "--store", str(tmp_path / "store"), "--port", "0"])
     assert ended.value.code == 1
     assert "pip install 'livememfs[dav]'" in capsys.readouterr().err
+
+
+def test_the_command_makes_a_token_and_saves_at_its_end_without_pyfuse3(tmp_path: Path) -> None:
+    (tmp_path / "pyfuse3.py").write_text('raise ModuleNotFoundError("No module named pyfuse3")')
+    there = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    own = {"HOME": str(tmp_path), "PYTHONPATH": there, "LIVEMEMFS_CACHE": str(tmp_path / "cache")}
+    line = [sys.executable, "-m", "livememfs", "dav", "--store", str(tmp_path / "store"), "--port", "0"]
+    with subprocess.Popen(line, env=os.environ | own, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url, secret = (process.stdout.readline().strip() for _ in range(2))
+            files = FileManager(url.removeprefix("http://").strip("/"), secret, {})
+            assert files.now("MKCOL", f"/{SPACE}")[0] == 201
+            assert files.now("PUT", f"/{SPACE}/file", b"kept")[0] == 201
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+    assert (tmp_path / "store" / SPACE / "file").read_bytes() == b"kept"
+    assert list((tmp_path / "cache" / "dav").iterdir())  # what was accepted would outlive a crash

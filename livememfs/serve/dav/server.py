@@ -41,6 +41,7 @@ THREADS = 16
 """Explorer asks for many things at once."""
 END_SECONDS = 5
 """How long the end waits for requests that are under way."""
+TEXT = "text/plain; charset=utf-8"
 REALM = ("WWW-Authenticate", 'Basic realm="livememfs", charset="UTF-8"')
 
 Enter = Callable[[str], Awaitable[Access | None]]
@@ -69,26 +70,25 @@ class DavGuard:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """One request."""
+
+        def begin(*arguments: Any) -> Any:
+            # Cheroot would read what is left of the body into memory at once, a stranger's as well.
+            while environ["wsgi.input"].read(CHUNK):
+                pass
+            return start_response(*arguments)
+
         try:
             access = self._let_in(environ)
         except NotSignedIn as refused:
-            return self._turn_away(start_response, 401, refused, REALM)
+            return _turn_away(begin, 401, refused, REALM)
         except LiveMemError as refused:  # the store does not answer
-            return self._turn_away(start_response, 503, refused)
+            return _turn_away(begin, 503, refused)
         except DAVError as refused:
-            return self._turn_away(start_response, refused.value, refused.context_info)
+            return _turn_away(begin, refused.value, refused.context_info)
         environ[ACCESS] = access
         environ["wsgidav.auth.user_name"] = access.name  # whose locks these are
-        answer: Iterable[bytes] = self._app(environ, start_response)
+        answer: Iterable[bytes] = self._app(environ, begin)
         return answer
-
-    def _turn_away(
-        self, start_response: Callable[..., Any], status: int, why: object, *more: tuple[str, str]
-    ) -> Iterable[bytes]:
-        body = f"{why}\n".encode()
-        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), *more]
-        start_response(f"{status} Refused", headers)
-        return [body]
 
     def _let_in(self, environ: dict[str, Any]) -> Access:
         """The access of a request. DAVError, NotSignedIn, StoreError."""
@@ -114,6 +114,12 @@ class DavGuard:
         if access is None or not access.may("read"):
             raise NotSignedIn()
         return access
+
+
+def _turn_away(begin: Callable[..., Any], status: int, why: object, *more: tuple[str, str]) -> Iterable[bytes]:
+    body = f"{why}\n".encode()
+    begin(f"{status} Refused", [("Content-Type", TEXT), ("Content-Length", str(len(body))), *more])
+    return [body]
 
 
 class _Cheroot(Server):  # type: ignore[misc, unused-ignore]  # it is not installed everywhere
