@@ -222,12 +222,6 @@ class DavActs:
         handle = await node.open(_WRITE, self._caller)
         return DavWriter(path, directory, name, node, handle, made)
 
-    async def make_file(self, path: str, access: Access) -> DavEntry:
-        """Make an empty file. AlreadyExists, and why the tree refuses."""
-        directory, name = await self._above(path, access, making=True)
-        await directory.create(name, 0o644, self._caller)
-        return await (await self.begin(path, access)).finish()
-
     async def make_directory(self, path: str, access: Access) -> None:
         """Make a directory; at the top, a space. AlreadyExists, and why the tree refuses."""
         directory, name = await self._above(path, access, making=True)

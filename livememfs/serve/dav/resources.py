@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import IO, Any
 
 from wsgidav import util
@@ -108,7 +107,9 @@ class _Acting:
         if not self.act(self.provider.acts.move, self.where, dest_path.strip("/")):
             self._write_to(dest_path)
             self.act(self.provider.acts.remove, self.where)
-        self._take_properties(dest_path)
+        moved = self.provider.get_resource_inst(dest_path, self.environ)
+        if moved is not None:
+            self.provider.prop_manager.move_properties(self.get_ref_url(), moved.get_ref_url(), True, self.environ)
         self.remove_all_locks(recursive=True)
         return []
 
@@ -128,11 +129,6 @@ class _Acting:
         except BaseException:
             run(writer.give_up)
             raise
-
-    def _take_properties(self, dest_path: str) -> None:
-        moved = self.provider.get_resource_inst(dest_path, self.environ)
-        if moved is not None:
-            self.provider.prop_manager.move_properties(self.get_ref_url(), moved.get_ref_url(), True, self.environ)
 
     def replaces(self, dest_path: str) -> bool:
         """Whether a file is about to take the place of another: that is one act, and gives a note a new version."""
@@ -179,7 +175,7 @@ class TreeFile(_Acting, DAVNonCollection):  # type: ignore[misc]  # the library 
         self._body: PutBody | None = None
 
     def get_content_length(self) -> int | None:
-        """Its size. That of a page which is computed is known when it was."""
+        """Its size; of a page that is computed, once it was."""
         if self.environ["REQUEST_METHOD"] in ("GET", "HEAD"):
             return self._open().size
         return self.entry.attrs.size if self.entry is not None else None
@@ -226,7 +222,7 @@ class TreeFile(_Acting, DAVNonCollection):  # type: ignore[misc]  # the library 
 
 
 class PutBody:
-    """The body of a PUT. Text stays in memory until the tree has taken out what is private; no note is larger."""
+    """The body of a PUT. What can be a note stays in memory: the tree has yet to take out what is private."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY + 1)  # noqa: SIM115  # `end_write` closes it
@@ -286,8 +282,8 @@ class TreeDirectory(_Acting, DAVCollection):  # type: ignore[misc]  # the librar
     def create_empty_resource(self, name: str) -> TreeFile:
         """A new file. A PUT makes it when its body has come, a LOCK now."""
         path = util.join_uri(self.path, name)
-        make = partial(self.act, self.provider.acts.make_file, path.strip("/"))
-        return TreeFile(path, self.environ, make() if self.environ["REQUEST_METHOD"] == "LOCK" else None)
+        is_lock = self.environ["REQUEST_METHOD"] == "LOCK"
+        return TreeFile(path, self.environ, self.write(path, lambda _: b"") if is_lock else None)
 
     def create_collection(self, name: str) -> None:
         """A new directory; at the top, a space."""

@@ -123,7 +123,9 @@ def _turn_away(begin: Callable[..., Any], status: int, why: object, *more: tuple
 
 
 class _Cheroot(Server):  # type: ignore[misc, unused-ignore]  # it is not installed everywhere
-    """The HTTP server. It would write to standard error by itself."""
+    """The HTTP server, with a limit for what a stranger may send. It would write to standard error by itself."""
+
+    max_request_header_size = 1 << 16
 
     def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
         """Log what it says."""
