@@ -76,11 +76,15 @@ class SearchAnswer:
 
 @dataclass(frozen=True)
 class RecallStatistics:
-    """Questions since the start, those answered from memory, objects not yet indexed; figures of what is open."""
+    """Questions since the start, those answered from memory, objects not yet indexed; figures of what is open.
+
+    :seconds_left: until every text that is indexed has a vector, at the pace of the last ones; None before the first
+    """
 
     questions: int
     repeated: int
     waiting: int
+    seconds_left: float | None
     last_error: str
     index: IndexStatistics | None
     model: EmbedStatistics | None
@@ -456,11 +460,14 @@ class Recall:
 
     def statistics(self) -> RecallStatistics:
         """Counters, cheap but for those of an open index."""
+        feeder, figures = self._feeder, self._figures()
+        pace = feeder.seconds_a_text if feeder is not None else 0.0
         return RecallStatistics(
             **self._counts,
-            waiting=self._feeder.waiting if self._feeder is not None else 0,
-            last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
-            index=self._figures(),
+            waiting=feeder.waiting if feeder is not None else 0,
+            seconds_left=round(pace * (figures.pieces - figures.embedded), 1) if pace and figures is not None else None,
+            last_error=self._last_error or (feeder.last_error if feeder is not None else ""),
+            index=figures,
             model=self._meanings.model.statistics() if self._meanings.model is not None else None,
             sharing=self._sharing.statistics() if self._sharing is not None else None,
         )
