@@ -1,16 +1,17 @@
 """The watcher: finds out what other hosts did, so that names and versions need not be asked for again and again.
 
-Owns when to look and at what: at most two LISTs for each space in use and interval. One shows the space's own records
-and the hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known
-one. For writers that leave no beacon, directories that somebody has just looked into are listed every few seconds, and
-everything known every few minutes. Refuses to vouch for a space whose last look is older than the interval and a
-second. Trio thread only.
+Owns what to look at; `pace` has how often. In a calm space, where no other host was found at work for some minutes, it
+is one LIST, of the whole space where that fits on a page (`survey`), else of the hosts' beacons (`beacon`), which name
+what has changed. Where others are at work, at most two LISTs for each interval: one shows the space's own records and
+the beacons, the other shows notes newer than the last known one. For writers that leave no beacon, directories that
+somebody has just looked into are listed every few seconds then, and everything known every few minutes. Refuses to
+vouch for a space whose last look is older than the pause and a second. Trio thread only.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -19,8 +20,10 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.cache.beacon import Announcement
+from livememfs.cache.beacon import COMMANDS, Announcement
 from livememfs.cache.levels import split_key
+from livememfs.cache.pace import IN_USE_SECONDS, STIRRED_SECONDS, Pace, Watched
+from livememfs.cache.survey import Survey
 from livememfs.concurrency import Background, for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.records import keys
@@ -28,24 +31,22 @@ from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
 from livememfs.text.foreign import RECORD_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from livememfs.cache.beacon import Beacon
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
 
 log = structlog.get_logger("livememfs.cache")
 
-SLACK = 1.0
-"""Seconds beyond the interval for which a look is vouched for."""
-BACK_OFF = ((60.0, 0.75), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
-"""Up to this many seconds after the last use, this many intervals between two looks.
-
-In use, three looks at the records and beacons fall into two intervals, and every other one is at new notes as well:
-two requests an interval, with which an edit shows after three quarters of one and a note after one and a half.
-"""
 FORGOTTEN_AFTER = 86_400.0
 CLOCK_SKEW = timedelta(minutes=5)
 """How far another host's clock may be behind for its new notes to be seen at once."""
 EVERYTHING_AFTER = 300.0
+EVERYTHING_SELDOM = 1_800.0
+"""The same in a calm space of more objects than one LIST shows: it may take a LIST for each of many directories."""
+ROOM = 200
+"""Objects that must still fit on a page for new notes to be found there by everybody, until others have looked."""
 LISTED_AGAIN = 3.0
 """Seconds after which a directory in use is listed again, for each page that it takes."""
 IN_USE = 30.0
@@ -63,22 +64,6 @@ SPARE_NAMES = 32
 """Beacons and vectors that may have come since the last look."""
 
 
-@dataclass
-class _Space:
-    used: float
-    due: float
-    everything: float
-    looked: float = float("-inf")
-    baseline: float = float("inf")
-    is_space: bool = True
-    beacons: dict[str, str] = field(default_factory=dict)
-    heard: dict[str, Announcement | None] = field(default_factory=dict)
-    newest: str = ""
-    looking: trio.Event | None = None
-    notes_next: bool = True
-    names_asked: int = MAX_PAGE
-
-
 @dataclass(frozen=True)
 class WatcherStatistics:
     """Spaces watched, looks, looks that failed, changes that others announced, and full looks."""
@@ -90,19 +75,31 @@ class WatcherStatistics:
     full: int
 
 
+def _shows_work(key: str) -> bool:
+    """Whether a change says that somebody is at work: counts of uses and vectors are written unasked."""
+    return keys.parse(key).kind != "index"
+
+
 class Watcher:
     """Watches the spaces in use. `interval` is in seconds; `beacon` is our own, not to be listened to."""
 
-    def __init__(self, replica: Replica, interval: float, beacon: Beacon, background: Background) -> None:
+    def __init__(
+        self, replica: Replica, interval: float, beacon: Beacon, background: Background, now_ns: Callable[[], int]
+    ) -> None:
         self._background = background
         self._replica = replica
         self._interval = interval
+        self._pace = Pace(interval)
+        self._survey = Survey(replica.names, replica.journal)
         self._beacon = beacon
-        self._spaces: dict[str, _Space] = {}
+        self._now_ns = now_ns
+        self._spaces: dict[str, Watched] = {}
         self._in_use: dict[str, float] = {}
         """Directories, each with the moment when somebody looked into it, the last at the end."""
         self._woken = trio.Event()
         self._counts = {"looks": 0, "failures": 0, "announced": 0, "full": 0}
+        beacon.seen_anyway = self._sees_all
+        replica.asking.on_failure = self._hurry
 
     # --- what the names ask (names.Watch) -----------------------------------------------------------------------
 
@@ -116,12 +113,12 @@ class Watcher:
         self._in_use[prefix] = now
         known = self._spaces.get(space)
         if known is None:
-            self._spaces[space] = _Space(used=now, due=now + self._interval, everything=now)
+            self._spaces[space] = Watched(used=now, due=now + self._interval, everything=now)
             self._woken.set()
             return
         idle = now - known.used
         known.used = now
-        if idle >= BACK_OFF[0][0]:
+        if idle >= IN_USE_SECONDS:
             known.due = min(known.due, now)
             self._woken.set()
 
@@ -145,8 +142,13 @@ class Watcher:
         state = self._spaces.get(prefix.partition("/")[0])
         return state.baseline if state is not None and self._vouches(state, now) else float("inf")
 
-    def _vouches(self, state: _Space, now: float) -> bool:
-        return state.is_space and now - state.looked <= self._interval + SLACK
+    def _vouches(self, state: Watched, now: float) -> bool:
+        return state.is_space and now - state.looked <= self._pace.believed(calm=self._is_calm(state, now))
+
+    def _is_calm(self, state: Watched, now: float) -> bool:
+        """While the store fails, looks find out when it answers again, and what waits is sent then."""
+        failing = self._replica.asking.failing_since is not None or self._replica.uploader.pausing
+        return state.is_calm(now) and not failing
 
     async def catch_up(self, prefix: str) -> None:
         """See names.Watch."""
@@ -160,14 +162,33 @@ class Watcher:
     def rest(self) -> None:
         """Take what was used so far for unused: it was met, and nobody is in it yet."""
         for state in self._spaces.values():
-            state.used = trio.current_time() - BACK_OFF[0][0]
+            state.used = trio.current_time() - IN_USE_SECONDS
 
     def heard(self, change: Change) -> None:
         """A subscriber of the stream of changes: a prefix that becomes a space is watched from now on."""
         space = change.key.partition("/")[0]
         state = self._spaces.get(space)
-        if state is not None and change.key == keys.meta_key(space):
+        if state is None:
+            return
+        if change.key == keys.meta_key(space):
             state.is_space = change.kind == "put"
+        if change.origin == "remote" and change.key != self._beacon.key(space) and _shows_work(change.key):
+            self._stir(state)
+
+    def _stir(self, state: Watched) -> None:
+        state.stir(trio.current_time(), self._pace.quick)
+        self._woken.set()
+
+    def _hurry(self) -> None:
+        """The store began to fail: look at the old pace, or nobody would know when it answers again."""
+        for state in self._spaces.values():
+            state.due = min(state.due, trio.current_time() + self._pace.quick)
+        self._woken.set()
+
+    def _sees_all(self, space: str) -> bool:
+        """Whether whoever watches a calm space finds each new note there without being told."""
+        state = self._spaces.get(space)
+        return state is not None and state.room >= ROOM and self._is_calm(state, trio.current_time())
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -179,17 +200,17 @@ class Watcher:
                 self._forget(now)
                 for space, state in self._spaces.items():
                     if state.due <= now:
-                        state.due = now + self._pause(state, now)
                         if state.looking is not None or self._replica.asking.is_listing(f"{space}/"):
+                            state.due = now + self._pace.quick
                             continue  # whoever waits for names should not have to share the line with us
+                        state.due = now + self._pause(state, now)
                         nursery.start_soon(self._background.once, "watch", partial(self._look_around, space, state))
                 self._woken = trio.Event()
                 with trio.move_on_at(min((state.due for state in self._spaces.values()), default=float("inf"))):
                     await self._woken.wait()
 
-    def _pause(self, state: _Space, now: float) -> float:
-        idle = now - state.used
-        return self._interval * next(factor for limit, factor in BACK_OFF if idle < limit)
+    def _pause(self, state: Watched, now: float) -> float:
+        return self._pace.pause(state, now, calm=self._is_calm(state, now))
 
     def _forget(self, now: float) -> None:
         for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:
@@ -197,7 +218,7 @@ class Watcher:
         while self._in_use and now - self._in_use[first := next(iter(self._in_use))] > IN_USE:
             del self._in_use[first]
 
-    async def _look(self, space: str, state: _Space) -> None:
+    async def _look(self, space: str, state: Watched) -> None:
         """One look, by whoever comes first; who comes meanwhile waits for it. Raises nothing of the store's."""
         if state.looking is not None:
             await state.looking.wait()
@@ -206,52 +227,87 @@ class Watcher:
         asked = trio.current_time()
         self._counts["looks"] += 1
         try:
-            await self._look_at_records(space, state)
-            if state.is_space:
-                if state.notes_next:
-                    await self._look_at_new_notes(space, state)
-                state.notes_next = not state.notes_next
+            if state.baseline != float("inf") and self._is_calm(state, asked):
+                await self._look_calmly(space, state, asked)
+            else:
+                await self._look_closely(space, state)
         except LiveMemError as error:
             self._counts["failures"] += 1
             log.debug("a look at others' changes failed", space=space, reason=str(error))
         else:
             state.looked = asked
             state.baseline = min(state.baseline, asked)
+            state.due = max(state.due, asked + self._pause(state, trio.current_time()))
             self._replica.uploader.reachable()
         finally:
             state.looking.set()
             state.looking = None
 
-    async def _look_around(self, space: str, state: _Space) -> None:
+    async def _look_closely(self, space: str, state: Watched) -> None:
+        """Where another host is at work, or may be."""
+        state.room = -1
+        await self._look_at_records(space, state)
+        if state.is_space:
+            if state.notes_next:
+                await self._look_at_new_notes(space, state)
+            state.notes_next = not state.notes_next
+
+    async def _look_calmly(self, space: str, state: Watched, now: float) -> None:
+        """One LIST. What does not fit on a page is asked for again when somebody looks, after some minutes."""
+        if state.fits or now - state.surveyed >= EVERYTHING_AFTER:
+            did_fit, state.surveyed = state.fits, now
+            found = await self._survey.take(f"{space}/")
+            state.fits, state.room = found.complete, MAX_PAGE - len(found.objects) if found.complete else -1
+            if found.complete:
+                state.everything = now
+                await self._take_in(space, state, found.objects, surveyed=True)
+                return
+            self._replica.names.levels.doubt(f"{space}/")
+            state.notes_next = did_fit
+        await self._look_at_records(space, state, briefly=True)
+        if state.notes_next or not state.is_calm(now):
+            await self._look_at_new_notes(space, state)
+
+    async def _look_around(self, space: str, state: Watched) -> None:
         """A look that nobody waits for may take longer."""
         await self._look(space, state)
-        if self._vouches(state, trio.current_time()):
+        now = trio.current_time()
+        if self._vouches(state, now):
             try:
-                await self._look_at_everything(space, state, trio.current_time())
-                await self._look_at_what_is_in_use(f"{space}/", trio.current_time())
+                await self._look_at_everything(space, state, now)
+                if not self._is_calm(state, now):
+                    await self._look_at_what_is_in_use(f"{space}/", trio.current_time())
             except LiveMemError as error:
                 self._counts["failures"] += 1
                 log.debug("a full look failed", space=space, reason=str(error))
 
-    async def _look_at_records(self, space: str, state: _Space) -> None:
-        """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
-        replica = self._replica
-        found, _ = await replica.names.hear(lambda: self._records(space, state))
-        records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
-        made_here = replica.journal.ops.newest(keys.meta_key(space))
-        state.is_space = (
-            made_here.kind != "delete"
-            if made_here is not None
-            else any(info.key == keys.meta_key(space) for info in records)
-        )
+    async def _look_at_records(self, space: str, state: Watched, *, briefly: bool = False) -> None:
+        """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore.
+
+        `briefly`: of a space with a long ledger only what stands before it, which is the beacons.
+        """
+        found, _ = await self._replica.names.hear(lambda: self._records(space, state, briefly))
+        await self._take_in(space, state, found, briefly=briefly)
+
+    async def _take_in(
+        self, space: str, state: Watched, found: list[ObjectInfo], *, briefly: bool = False, surveyed: bool = False
+    ) -> None:
+        """What was heard of a space; `surveyed`: that is all of it, so that what beacons name is known."""
+        meta = keys.meta_key(space)
+        made_here = self._replica.journal.ops.newest(meta)
+        if made_here is not None:
+            state.is_space = made_here.kind != "delete"
+        elif not briefly or any(info.key == meta for info in found):
+            state.is_space = any(info.key == meta for info in found)
         changes = f"{space}/{keys.CHANGES}/"
         beacons = [info for info in found if info.key.startswith(changes) and info.key.endswith(".json")]
-        await self._listen(space, state, beacons)
+        await self._listen(space, state, beacons, surveyed=surveyed)
 
-    async def _records(self, space: str, state: _Space) -> list[ObjectInfo]:
+    async def _records(self, space: str, state: Watched, briefly: bool) -> list[ObjectInfo]:
         """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.
 
-        Its runs are not for us, so where one was met, little more is asked for than what stood before it.
+        Its runs are not for us, so where one was met, little more is asked for than what stood before it. `briefly`:
+        nor is what comes after it, whose changes the beacons name.
         """
         store, beacons, ledger = self._replica.store, f"{space}/{keys.CHANGES}0", f"{space}/{keys.LEDGER}0"
         page = await store.list_page(f"{space}/_", limit=state.names_asked)
@@ -264,14 +320,18 @@ class Watcher:
             return found
         before = [info for info in found if info.key < f"{space}/{keys.LEDGER}/"]
         state.names_asked = min(len(before) + SPARE_NAMES, MAX_PAGE)
+        if briefly:
+            return before
         return before + list((await list_all(store, f"{space}/_", start_after=ledger)).objects)
 
-    async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
+    async def _listen(self, space: str, state: Watched, beacons: list[ObjectInfo], *, surveyed: bool) -> None:
         """Read the beacons that moved, and look at what they name."""
         moved = [
             info for info in beacons if state.beacons.get(info.key) != info.etag and info.key != self._beacon.key(space)
         ]
         first = state.baseline == float("inf")
+        if any(not first or self._is_young(info) for info in moved):
+            self._stir(state)
         changed: set[str] = set()
         everything = False
         read: dict[str, Announcement | None] = {}
@@ -290,13 +350,18 @@ class Watcher:
                 everything = True
             elif not first and missed:
                 changed.update(missed)
-        if everything:
+        if everything and not surveyed:
             await self._relist(f"{space}/")
         elif changed:
             self._counts["announced"] += len(changed)
             await self._look_at(changed)
         state.heard |= read  # only now: what failed half-way is read again, and is news then as well
         state.beacons |= {info.key: info.etag for info in moved}
+
+    def _is_young(self, info: ObjectInfo) -> bool:
+        """Whether a mount has announced something a moment ago, and need not announce its next notes."""
+        age = abs(self._now_ns() - info.modified_ns) / 1e9
+        return age < STIRRED_SECONDS + CLOCK_SKEW.total_seconds() and not info.key.endswith(f"{COMMANDS}.json")
 
     async def _read(self, info: ObjectInfo) -> Announcement | None:
         """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""
@@ -324,7 +389,7 @@ class Watcher:
             else:
                 await self._replica.names.refresh(level)
 
-    async def _look_at_new_notes(self, space: str, state: _Space) -> None:
+    async def _look_at_new_notes(self, space: str, state: Watched) -> None:
         """Notes whose time is later than the newest known one's, less what clocks may differ."""
         prefix = keys.live_prefix(space)
         level = self._replica.names.levels.get(prefix)
@@ -342,9 +407,10 @@ class Watcher:
         if found:
             state.newest = max(state.newest, found[-1].key[len(prefix) :])
 
-    async def _look_at_everything(self, space: str, state: _Space, now: float) -> None:
-        """For writers that are not livememfs and leave no beacon."""
-        if now - state.everything < EVERYTHING_AFTER or now - state.used > EVERYTHING_AFTER:
+    async def _look_at_everything(self, space: str, state: Watched, now: float) -> None:
+        """For writers that are not livememfs and leave no beacon; seldom where no other host is at work."""
+        often = EVERYTHING_SELDOM if self._is_calm(state, now) else EVERYTHING_AFTER
+        if now - state.everything < often or now - state.used >= EVERYTHING_AFTER:
             return
         state.everything = now
         await self._relist(f"{space}/")
