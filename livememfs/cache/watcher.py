@@ -76,8 +76,10 @@ class WatcherStatistics:
 
 
 def _shows_work(key: str) -> bool:
-    """Whether a change says that somebody is at work: counts of uses and vectors are written unasked."""
-    return keys.parse(key).kind != "index"
+    """Whether a change says that somebody is at work: counts of uses and vectors are written unasked, and folders of
+    records come with our own beacon."""
+    record = key.partition("/")[2].startswith("_")
+    return not (record and (key.endswith("/") or keys.parse(key).kind == "index"))
 
 
 class Watcher:
@@ -254,19 +256,31 @@ class Watcher:
 
     async def _look_calmly(self, space: str, state: Watched, now: float) -> None:
         """One LIST. What does not fit on a page is asked for again when somebody looks, after some minutes."""
-        if state.fits or now - state.surveyed >= EVERYTHING_AFTER:
-            did_fit, state.surveyed = state.fits, now
-            found = await self._survey.take(f"{space}/")
-            state.fits, state.room = found.complete, MAX_PAGE - len(found.objects) if found.complete else -1
-            if found.complete:
-                state.everything = now
-                await self._take_in(space, state, found.objects, surveyed=True)
-                return
-            self._replica.names.levels.doubt(f"{space}/")
-            state.notes_next = did_fit
-        await self._look_at_records(space, state, briefly=True)
-        if state.notes_next or not state.is_calm(now):
+        sees_all = state.fits or now - state.surveyed >= EVERYTHING_AFTER
+        if sees_all:
+            sees_all = await self._look_at_all(space, state, now)
+        else:
+            await self._look_at_records(space, state, briefly=True)
+        if not sees_all and (state.notes_next or not state.is_calm(now)):
+            state.notes_next = False
             await self._look_at_new_notes(space, state)
+
+    async def _look_at_all(self, space: str, state: Watched, now: float) -> bool:
+        """Whether that was all."""
+        found = await self._survey.take(f"{space}/")
+        state.surveyed = now
+        if found.complete:
+            state.fits, state.room, state.everything = True, MAX_PAGE - len(found.objects), now
+            await self._take_in(space, state, found.objects, surveyed=True)
+            return True
+        state.notes_next |= state.fits  # there may be some that were not announced, as whoever made them saw all
+        state.fits, state.room = False, -1
+        self._replica.names.levels.doubt(f"{space}/")
+        if found.objects[-1].key > f"{space}/{keys.CHANGES}0":
+            await self._take_in(space, state, found.objects, briefly=True)
+        else:
+            await self._look_at_records(space, state, briefly=True)
+        return False
 
     async def _look_around(self, space: str, state: Watched) -> None:
         """A look that nobody waits for may take longer."""
