@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import trio
-from hosts import CLOCK, INTERVAL, META, NOTE, SOON, Host
 from trio.abc import Clock
+from watching import CLOCK, INTERVAL, META, NOTE, SOON, Host
 
 from livememfs import errors
 from livememfs.cache.beacon import QUIET, WAIT

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import trio
-from hosts import CLOCK, INTERVAL, META, NOTE, SOON, Host
 from trio.abc import Clock
+from watching import CLOCK, INTERVAL, META, NOTE, SOON, Host
 
 from livememfs import errors
 from livememfs.cache.asking import OUTAGE_PAUSE
