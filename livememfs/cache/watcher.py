@@ -44,11 +44,12 @@ CLOCK_SKEW = timedelta(minutes=5)
 """How far another host's clock may be behind for its new notes to be seen at once."""
 EVERYTHING_AFTER = 300.0
 EVERYTHING_SELDOM = 1_800.0
-"""The same in a calm space of more objects than one LIST shows: it may take a LIST for each of many directories."""
+"""The same for a calm space of which one LIST does not show all: it may take a LIST for each of many directories."""
 ROOM = 200
 """Objects that must still fit on a page for new notes to be found there by everybody, until others have looked."""
 LISTED_AGAIN = 3.0
-"""Seconds after which a directory in use is listed again, for each page that it takes."""
+"""Seconds after which a directory in use is listed again, for each page that it takes; in a calm space
+`EVERYTHING_AFTER`."""
 IN_USE = 30.0
 """Seconds for which a directory is in use after somebody has looked into it."""
 IN_USE_AT_ONCE = 8
@@ -178,13 +179,15 @@ class Watcher:
             self._stir(state)
 
     def _stir(self, state: Watched) -> None:
-        state.stir(trio.current_time(), self._pace.quick)
+        now = trio.current_time()
+        state.stir(now, self._pace.pause(state, now, calm=False))
         self._woken.set()
 
     def _hurry(self) -> None:
         """The store began to fail: look at the old pace, or nobody would know when it answers again."""
+        now = trio.current_time()
         for state in self._spaces.values():
-            state.due = min(state.due, trio.current_time() + self._pace.quick)
+            state.due = min(state.due, now + self._pace.pause(state, now, calm=False))
         self._woken.set()
 
     def _sees_all(self, space: str) -> bool:
@@ -255,13 +258,13 @@ class Watcher:
             state.notes_next = not state.notes_next
 
     async def _look_calmly(self, space: str, state: Watched, now: float) -> None:
-        """One LIST. What does not fit on a page is asked for again when somebody looks, after some minutes."""
-        sees_all = state.fits or now - state.surveyed >= EVERYTHING_AFTER
+        """One LIST, of the whole space where that fits on a page."""
+        sees_all = state.is_space and (state.fits or now - state.surveyed >= EVERYTHING_AFTER)
         if sees_all:
             sees_all = await self._look_at_all(space, state, now)
         else:
             await self._look_at_records(space, state, briefly=True)
-        if not sees_all and (state.notes_next or not state.is_calm(now)):
+        if state.is_space and not sees_all and (state.notes_next or not state.is_calm(now)):
             state.notes_next = False
             await self._look_at_new_notes(space, state)
 
@@ -275,7 +278,6 @@ class Watcher:
             return True
         state.notes_next |= state.fits  # there may be some that were not announced, as whoever made them saw all
         state.fits, state.room = False, -1
-        self._replica.names.levels.doubt(f"{space}/")
         if found.objects[-1].key > f"{space}/{keys.CHANGES}0":
             await self._take_in(space, state, found.objects, briefly=True)
         else:
@@ -289,8 +291,9 @@ class Watcher:
         if self._vouches(state, now):
             try:
                 await self._look_at_everything(space, state, now)
-                if not self._is_calm(state, now):
-                    await self._look_at_what_is_in_use(f"{space}/", trio.current_time())
+                now = trio.current_time()
+                again = EVERYTHING_AFTER if self._is_calm(state, now) else LISTED_AGAIN
+                await self._look_at_what_is_in_use(f"{space}/", now, again)
             except LiveMemError as error:
                 self._counts["failures"] += 1
                 log.debug("a full look failed", space=space, reason=str(error))
@@ -429,14 +432,14 @@ class Watcher:
         state.everything = now
         await self._relist(f"{space}/")
 
-    async def _look_at_what_is_in_use(self, space: str, now: float) -> None:
+    async def _look_at_what_is_in_use(self, space: str, now: float, again: float) -> None:
         """For the same writers, in directories that somebody has just looked into."""
         names, due = self._replica.names, list[str]()
         for prefix, used in islice(reversed(self._in_use.items()), USED_LAST):  # a `find` uses very many
             level = names.levels.get(prefix) if prefix.startswith(space) and now - used <= IN_USE else None
             if level is not None:
                 pages = 1 + len(level.objects) // MAX_PAGE
-                due += [prefix] if now - level.confirmed >= LISTED_AGAIN * pages else []
+                due += [prefix] if now - level.confirmed >= again * pages else []
         for prefix in due[:IN_USE_AT_ONCE]:
             await names.refresh(prefix)
 

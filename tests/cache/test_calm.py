@@ -165,7 +165,7 @@ async def test_a_program_without_a_beacon_is_seen_by_who_is_calm(world: World, a
     await seen(here, "s/folder/y", 5.0)
 
 
-async def test_in_a_large_calm_space_a_program_without_a_beacon_is_seen_when_somebody_looks(
+async def test_in_a_large_calm_space_a_program_without_a_beacon_is_seen_within_some_minutes(
     world: World, autojump_clock: Clock
 ) -> None:
     await world.fill(LARGE)
@@ -242,7 +242,7 @@ async def test_a_newcomer_sees_within_three_seconds_what_a_host_does_that_was_at
 async def test_of_a_host_that_dies_after_its_first_note_the_note_is_seen(
     world: World, autojump_clock: Clock, objects: int
 ) -> None:
-    """Of a large space the beacon was not written any more: there it takes until somebody looks after some minutes."""
+    """Of a large space the beacon was not written any more: there it takes some minutes."""
     await world.fill(objects)
     here = await world.join("here")
     await trio.sleep(CALM_SECONDS)
