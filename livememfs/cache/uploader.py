@@ -184,11 +184,6 @@ class Uploader:
             log.error("the bucket does not take it", key=op.key, kind=op.kind, reason=reason)
         self._journal.again(op, STUCK_PAUSE, reason)
 
-    @property
-    def pausing(self) -> bool:
-        """Whether what waits here waits for the store to answer again."""
-        return self._in_a_row > 0
-
     def reachable(self) -> None:
         """The store answered somebody: what waits for it need not wait any longer."""
         if self._in_a_row:
@@ -424,7 +419,7 @@ class Uploader:
             attempts=self._attempts,
             failures=self._failures,
             conflicts=self._conflicts,
-            paused=self.pausing,
+            paused=self._in_a_row > 0,
             last_error=self._last_error,
         )
 

@@ -150,8 +150,7 @@ class Watcher:
 
     def _is_calm(self, state: Watched, now: float) -> bool:
         """While the store fails, looks find out when it answers again, and what waits is sent then."""
-        failing = self._replica.asking.failing_since is not None or self._replica.uploader.pausing
-        return state.is_calm(now) and not failing
+        return state.is_calm(now) and self._replica.asking.failing_since is None
 
     async def catch_up(self, prefix: str) -> None:
         """See names.Watch."""
