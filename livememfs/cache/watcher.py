@@ -258,14 +258,14 @@ class Watcher:
 
     async def _look_calmly(self, space: str, state: Watched, now: float) -> None:
         """One LIST, of the whole space where that fits on a page."""
-        sees_all = state.is_space and (state.fits or now - state.surveyed >= EVERYTHING_AFTER)
+        did_fit = state.fits
+        sees_all = state.is_space and (did_fit or now - state.surveyed >= EVERYTHING_AFTER)
         if sees_all:
             sees_all = await self._look_at_all(space, state, now)
         else:
             await self._look_at_records(space, state, briefly=True)
-        if state.is_space and not sees_all and (state.notes_next or not state.is_calm(now)):
-            state.notes_next = False
-            await self._look_at_new_notes(space, state)
+        if state.is_space and not sees_all and (did_fit or not state.is_calm(now)):
+            await self._look_at_new_notes(space, state)  # as long as it did fit, nobody announced any
 
     async def _look_at_all(self, space: str, state: Watched, now: float) -> bool:
         """Whether that was all."""
@@ -275,7 +275,6 @@ class Watcher:
             state.fits, state.room, state.everything = True, MAX_PAGE - len(found.objects), now
             await self._take_in(space, state, found.objects, surveyed=True)
             return True
-        state.notes_next |= state.fits  # there may be some that were not announced, as whoever made them saw all
         state.fits, state.room = False, -1
         if found.objects[-1].key > f"{space}/{keys.CHANGES}0":
             await self._take_in(space, state, found.objects, briefly=True)
