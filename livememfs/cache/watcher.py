@@ -10,9 +10,7 @@ vouch for a space whose last look is older than the pause and a second. Trio thr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,15 +18,13 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.cache.beacon import COMMANDS, Announcement
-from livememfs.cache.levels import split_key
-from livememfs.cache.pace import IN_USE_SECONDS, STIRRED_SECONDS, Pace, Watched
-from livememfs.cache.survey import Survey
-from livememfs.concurrency import Background, for_each
-from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.cache.watching.listening import CLOCK_SKEW, Listener
+from livememfs.cache.watching.pace import IN_USE_SECONDS, Pace, Watched
+from livememfs.cache.watching.survey import Survey
+from livememfs.concurrency import Background
+from livememfs.errors import LiveMemError
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
-from livememfs.text.foreign import RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.cache")
 
 FORGOTTEN_AFTER = 86_400.0
-CLOCK_SKEW = timedelta(minutes=5)
-"""How far another host's clock may be behind for its new notes to be seen at once."""
 EVERYTHING_AFTER = 300.0
 EVERYTHING_SELDOM = 1_800.0
 """The same for a calm space of which one LIST does not show all: it may take a LIST for each of many directories."""
@@ -56,11 +50,7 @@ IN_USE_AT_ONCE = 8
 """Directories of one space that are listed again by one look: those that were used last."""
 USED_LAST = 64
 """Directories of all spaces that a look considers for this, those that were used last."""
-ASKED_ONE_BY_ONE = 8
-"""Up to this many changed objects of one level are asked for; of more, the level is listed."""
-RELISTED = 64
 ROOT_BELIEVED = 30.0
-BEACONS_READ_FIRST = 32
 SPARE_NAMES = 32
 """Beacons and vectors that may have come since the last look."""
 
@@ -95,12 +85,12 @@ class Watcher:
         self._pace = Pace(interval)
         self._survey = Survey(replica.names, replica.journal)
         self._beacon = beacon
-        self._now_ns = now_ns
+        self._listener = Listener(replica, beacon, self._stir, now_ns)
         self._spaces: dict[str, Watched] = {}
         self._in_use: dict[str, float] = {}
         """Directories, each with the moment when somebody looked into it, the last at the end."""
         self._woken = trio.Event()
-        self._counts = {"looks": 0, "failures": 0, "announced": 0, "full": 0}
+        self._counts = {"looks": 0, "failures": 0}
         beacon.seen_anyway = self._sees_all
         replica.asking.on_failure = self._hurry
 
@@ -316,7 +306,7 @@ class Watcher:
             state.is_space = any(info.key == meta for info in found)
         changes = f"{space}/{keys.CHANGES}/"
         beacons = [info for info in found if info.key.startswith(changes) and info.key.endswith(".json")]
-        await self._listen(space, state, beacons, surveyed=surveyed)
+        await self._listener.listen(space, state, beacons, surveyed=surveyed)
 
     async def _records(self, space: str, state: Watched, briefly: bool) -> list[ObjectInfo]:
         """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.
@@ -338,71 +328,6 @@ class Watcher:
         if briefly:
             return before
         return before + list((await list_all(store, f"{space}/_", start_after=ledger)).objects)
-
-    async def _listen(self, space: str, state: Watched, beacons: list[ObjectInfo], *, surveyed: bool) -> None:
-        """Read the beacons that moved, and look at what they name."""
-        moved = [
-            info for info in beacons if state.beacons.get(info.key) != info.etag and info.key != self._beacon.key(space)
-        ]
-        first = state.baseline == float("inf")
-        if any(not first or self._is_young(info) for info in moved):
-            self._stir(state)
-        changed: set[str] = set()
-        everything = False
-        read: dict[str, Announcement | None] = {}
-
-        async def listen(info: ObjectInfo) -> None:
-            read[info.key] = await self._read(info)
-
-        chosen = moved[:BEACONS_READ_FIRST] if first else moved
-        await for_each(chosen, listen)
-        for info in chosen:
-            told = read[info.key]
-            missed: list[str] | None = []
-            if told is not None:  # of one that was not there before, everything is news
-                missed = told.since(state.heard.get(info.key)) if info.key in state.beacons else told.all()
-            if not first and missed is None:
-                everything = True
-            elif not first and missed:
-                changed.update(missed)
-        if everything and not surveyed:
-            await self._relist(f"{space}/")
-        elif changed:
-            self._counts["announced"] += len(changed)
-            await self._look_at(changed)
-        state.heard |= read  # only now: what failed half-way is read again, and is news then as well
-        state.beacons |= {info.key: info.etag for info in moved}
-
-    def _is_young(self, info: ObjectInfo) -> bool:
-        """Whether a mount has announced something a moment ago, and need not announce its next notes."""
-        age = abs(self._now_ns() - info.modified_ns) / 1e9
-        return age < STIRRED_SECONDS + CLOCK_SKEW.total_seconds() and not info.key.endswith(f"{COMMANDS}.json")
-
-    async def _read(self, info: ObjectInfo) -> Announcement | None:
-        """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""
-        replica = self._replica
-        if info.size > RECORD_BYTES:
-            replica.unread.note(info.key, info.etag, f"it has {info.size:,} bytes")
-            return None
-        try:
-            found = await replica.asking.call(lambda: replica.store.get(info.key))
-        except ObjectMissing:
-            return None
-        return await replica.unread.read(found, Announcement.parse)
-
-    async def _look_at(self, changed: set[str]) -> None:
-        """Find out what became of objects, level by level. Levels that nobody looked at need nothing."""
-        by_level: defaultdict[str, list[str]] = defaultdict(list)
-        for key in changed:
-            parent, _ = split_key(key)
-            while parent and self._replica.names.levels.get(parent) is None:
-                parent, key = split_key(parent[:-1])[0], parent  # a folder may have come or gone one level up
-            by_level[parent].append(key)
-        for level, found in by_level.items():
-            if len(found) <= ASKED_ONE_BY_ONE and all(split_key(key)[0] == level for key in found):
-                await self._replica.names.look_again(found)
-            else:
-                await self._replica.names.refresh(level)
 
     async def _look_at_new_notes(self, space: str, state: Watched) -> None:
         """Notes whose time is later than the newest known one's, less what clocks may differ."""
@@ -428,7 +353,7 @@ class Watcher:
         if now - state.everything < often or now - state.used >= EVERYTHING_AFTER:
             return
         state.everything = now
-        await self._relist(f"{space}/")
+        await self._listener.relist(f"{space}/")
 
     async def _look_at_what_is_in_use(self, space: str, now: float, again: float) -> None:
         """For the same writers, in directories that somebody has just looked into."""
@@ -441,23 +366,9 @@ class Watcher:
         for prefix in due[:IN_USE_AT_ONCE]:
             await names.refresh(prefix)
 
-    async def _relist(self, prefix: str) -> None:
-        """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""
-        self._counts["full"] += 1
-        levels = self._replica.names.levels.below(prefix)
-        asked: set[str] = set()
-        try:
-            for level in levels[-RELISTED:]:
-                await self._replica.names.refresh(level)
-                asked.add(level)
-        finally:
-            for level in levels:
-                if level not in asked:
-                    self._replica.names.doubt(level)
-
     def statistics(self) -> WatcherStatistics:
         """Counters, cheap."""
-        return WatcherStatistics(spaces=len(self._spaces), **self._counts)
+        return WatcherStatistics(spaces=len(self._spaces), **self._counts, **self._listener.counts)
 
 
 def _earlier(name: str) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import trio
+from several import CLOCK, INTERVAL, META, NOTE, SOON, Host
 from trio.abc import Clock
-from watching import CLOCK, INTERVAL, META, NOTE, SOON, Host
 
 from livememfs import errors
 from livememfs.cache.beacon import QUIET, WAIT
-from livememfs.cache.pace import CALM_SECONDS, SLACK, STIRRED_SECONDS
 from livememfs.cache.watcher import EVERYTHING_AFTER, ROOM
+from livememfs.cache.watching.pace import CALM_SECONDS, SLACK, STIRRED_SECONDS
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 

@@ -7,25 +7,23 @@ from typing import Any
 
 import pytest
 import trio
+from several import CLOCK, INTERVAL, META, NOTE, SOON, Host
 from trio.abc import Clock
-from watching import CLOCK, INTERVAL, META, NOTE, SOON, Host
 
 from livememfs import errors
 from livememfs.cache.asking import OUTAGE_PAUSE
 from livememfs.cache.beacon import REMEMBERED, WAIT, Announcement
-from livememfs.cache.pace import CALM_SECONDS
 from livememfs.cache.replica import Replica
 from livememfs.cache.watcher import (
-    ASKED_ONE_BY_ONE,
-    BEACONS_READ_FIRST,
     EVERYTHING_AFTER,
     IN_USE,
     LISTED_AGAIN,
-    RELISTED,
     ROOT_BELIEVED,
     SPARE_NAMES,
     Watcher,
 )
+from livememfs.cache.watching.listening import ASKED_ONE_BY_ONE, BEACONS_READ_FIRST, RELISTED
+from livememfs.cache.watching.pace import CALM_SECONDS
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore

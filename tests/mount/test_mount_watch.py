@@ -12,8 +12,8 @@ from cloud import Bucket
 from inotify import MODIFY, Watch
 from machine import Mount, StartMount, sh
 
-from livememfs.cache.pace import CALM_SECONDS
 from livememfs.cache.watcher import LISTED_AGAIN
+from livememfs.cache.watching.pace import CALM_SECONDS
 
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 INTERVAL = 2.0

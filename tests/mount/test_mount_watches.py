@@ -18,7 +18,7 @@ from cloud import Bucket
 from inotify import ALL, CLOSE_WRITE, CREATE, DELETE, DELETE_SELF, IS_DIRECTORY, MODIFY, Watch
 from machine import LONG, SPACE, Mount, StartMount
 
-from livememfs.cache.pace import CALM_SECONDS
+from livememfs.cache.watching.pace import CALM_SECONDS
 from livememfs.fuse.watched import EVERY, find
 
 HEARD_WITHIN = 3.0
