@@ -112,7 +112,7 @@ class Replica:
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
         self.beacon = Beacon(store, name, partial(knows, self.names), self.upkeep)
-        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
+        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background, now_ns)
         if announce:
             self.outcomes.subscribe(self.beacon.changed)
         if poll_interval is not None:

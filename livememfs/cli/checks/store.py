@@ -12,7 +12,7 @@ import trio
 
 from livememfs import private
 from livememfs.app.store import open_store
-from livememfs.cache.watcher import CLOCK_SKEW
+from livememfs.cache.watching.listening import CLOCK_SKEW
 from livememfs.cli import output
 from livememfs.cli.checks import Check, attempt
 from livememfs.cli.mounting.daemon import check_store
