@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from livememfs.app.models import BUILTIN, NONE
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
 from livememfs.config import Settings
-from livememfs.errors import SettingsError
+from livememfs.errors import LiveMemError, SettingsError
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import Limits
@@ -56,7 +57,8 @@ async def open_embedder(settings: Settings) -> Embedder | None:
     if settings.embed_model == BUILTIN:
         from livememfs.recall.embed.builtin import Builtin
 
-        return await trio.to_thread.run_sync(Builtin.load)
+        with _search_extra():
+            return await trio.to_thread.run_sync(Builtin.load)
     from livememfs.recall.embed.endpoint import EndpointEmbedder
 
     return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
@@ -69,7 +71,8 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
             from livememfs.recall.postgres.engine import Postgres
 
         return Postgres(settings.index_url, vectors_name(settings), open_store(settings).label)
-    from livememfs.recall.index.local import Index
+    with _search_extra():
+        from livememfs.recall.index.local import Index
 
     return Index(folder, vectors_name(settings))
 
@@ -94,8 +97,27 @@ def _postgres_extra() -> Iterator[None]:
         yield
     except ImportError as error:
         raise SettingsError(
-            f"LIVEMEMFS_INDEX_URL is set, and what it needs is not installed: pip install livememfs[postgres] ({error})"
+            f"LIVEMEMFS_INDEX_URL is set, and what it needs is not installed ({error}): "
+            "pip install 'livememfs[search,postgres]'"
         ) from None
+
+
+@contextmanager
+def _search_extra() -> Iterator[None]:
+    """An import that only works where search was not left out."""
+    try:
+        yield
+    except ImportError as error:
+        # No brackets in it: pages of Markdown show this sentence too.
+        detail = f"search is not installed here ({error}); install livememfs with its extra `search`"
+        raise LiveMemError(detail, advice="pip install 'livememfs[search]'") from None
+
+
+def check_search(settings: Settings) -> None:
+    """LiveMemError where search was left out of this installation. Loads what a search needs, if it can."""
+    if not settings.index_url:
+        with _search_extra():
+            import_module("livememfs.recall.index.local")
 
 
 def index_folder(settings: Settings) -> Path:
