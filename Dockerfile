@@ -10,12 +10,14 @@ COPY . /src
 RUN /src/scripts/deb /dist
 
 FROM ${BASE}
-# The package stays in the stage that made it. A mount that a host shares must let other users in.
+# The package stays in the stage that made it. A mount that a host shares must let other users in, and fusermount3 looks
+# into mtab, which a root has from its installer, and an image from nobody.
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     apt-get update && \
     apt-get install -y --no-install-recommends ca-certificates /dist/livememfs_*.deb && \
     rm -rf /var/lib/apt/lists/* && \
     echo user_allow_other >>/etc/fuse.conf && \
+    ln -sf /proc/self/mounts /etc/mtab && \
     useradd --uid 1000 --create-home livememfs && \
     install -d -o livememfs -g livememfs -m 700 /data && \
     install -d -o livememfs -g livememfs /memory
