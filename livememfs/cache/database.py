@@ -9,7 +9,6 @@ Without a folder the database is in memory: commands that work without a mount k
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -250,7 +249,7 @@ class Database:
         handle = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             os.posix_fallocate(handle, 0, RESERVE_BYTES)
-        except OSError:
+        except (OSError, AttributeError):  # macOS has no such call
             path.unlink()  # there is none to be had now; the next time there may be
         finally:
             os.close(handle)
@@ -267,7 +266,7 @@ class Database:
         except FileNotFoundError:
             return
         try:
-            os.fdatasync(handle)
+            getattr(os, "fdatasync", os.fsync)(handle)  # macOS has the second alone
         finally:
             os.close(handle)
 
@@ -329,6 +328,8 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 def _locked(folder: Path) -> int:
     """Make the folder ours. CacheInUse when it is another process's."""
+    import fcntl  # here: Windows has none
+
     private.make(folder)
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:

@@ -21,6 +21,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
 from livememfs.recall.meanings import Meanings, OpenFormer, OpenModel
+from livememfs.recall.search.found import RankedHit
 from livememfs.recall.search.incode import marked
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.turn.athand import AtHand, read_newest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from livememfs.recall.index.feeder import Feeder
     from livememfs.recall.index.sharing import Sharing, SharingStatistics
     from livememfs.recall.index.vectors import Floats
-    from livememfs.recall.search.ranking import RankedHit, Ranking
+    from livememfs.recall.search.ranking import Ranking
 
 log = structlog.get_logger("livememfs.recall")
 
@@ -236,11 +237,11 @@ class Recall:
         return await marked(self._code, answer)
 
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> SearchAnswer:
-        from livememfs.recall.search.ranking import RankedHit, search
-
         notes: list[str] = []
         try:
             index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
+            from livememfs.recall.search.ranking import search  # only once the index is open: it may not be installed
+
             vector = None if query.is_filter_only else await self._meanings.question(query.text, notes)
             # Copied before the search: another question may clear it meanwhile, when the index has caught up, but this
             # search may have read the index before that.
@@ -373,14 +374,14 @@ class Recall:
                 await trio.sleep_until(self._asked + QUIET)
 
     async def _open(self) -> None:
+        if self._nursery is None:
+            raise LiveMemError("the search has not been started")
+        if self._index is None:
+            self._index = await trio.to_thread.run_sync(self._open_engine)  # says so where no index is installed
         from livememfs.recall.index.feeder import Feeder
         from livememfs.recall.index.local import Index
         from livememfs.recall.index.sharing import Sharing
 
-        if self._nursery is None:
-            raise LiveMemError("the search has not been started")
-        if self._index is None:
-            self._index = await trio.to_thread.run_sync(self._open_engine)
         self._elsewhere = not isinstance(self._index, Index)
         if self._elsewhere:
             self._nursery.start_soon(self._ask_for_figures, self._index)

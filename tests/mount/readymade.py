@@ -30,6 +30,7 @@ from typing import Any
 IMPORTED = (
     "livememfs.app.serving",
     "livememfs.cli.mounting.daemon",
+    "livememfs.fuse.mount",
     "livememfs.cli.main",
     "livememfs.cli.mounting.mount",
     "livememfs.llm.client",

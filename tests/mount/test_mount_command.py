@@ -164,6 +164,14 @@ def test_a_second_mount_on_the_same_directory_is_refused(livememfs: Run, tmp_pat
     livememfs("umount mnt")
 
 
+def test_a_cache_that_cannot_be_is_told_in_the_daemon_s_own_words(livememfs: Run, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    refused = livememfs("mount mnt", env={"LIVEMEMFS_CACHE": "/proc/nothing/here"}, status=1)
+
+    assert "the local state cannot be kept in" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
