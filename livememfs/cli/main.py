@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
     "Begin, and look after it": {
         "init": Listed("first.init", "Set it up: store, model, configuration, mount, a first space, agents."),
         "mount": Listed("mounting.mount", "Mount the memory on MOUNTPOINT."),
+        "sync": Listed("serving.sync", "Keep the plain directory DIR equal to the bucket, both ways, without FUSE."),
         "umount": Listed("mounting.umount", "Unmount, and wait until everything is saved."),
         "status": Listed("mounting.status", "Show the mounts and their states."),
         "top": Listed("mounting.top", "Show what the mounts are doing, again and again."),

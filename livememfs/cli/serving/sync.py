@@ -1,0 +1,68 @@
+"""`livememfs sync`: a plain directory that is kept equal to a space or a bucket, without FUSE.
+
+Owns the choice of the local state, one for each directory, and the process from start to end. Main thread only.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from livememfs.cli import output
+from livememfs.cli.common import Choice, argument, command, expanded, run
+from livememfs.cli.mounting.starting import places
+from livememfs.errors import UsageError
+
+if TYPE_CHECKING:
+    from livememfs.config import Settings
+
+
+@command
+def sync(
+    choice: Choice,
+    directory: Annotated[Path, argument(metavar="DIR", help="The directory; it exists.")],
+    *,
+    space: Annotated[str, typer.Option("--space", metavar="SPACE", help="Mirror one space.")] = "",
+    once: Annotated[bool, typer.Option("--once", help="Make both equal, and end.")] = False,
+) -> None:
+    """Keep the plain directory DIR equal to the bucket, both ways, without FUSE.
+
+    Runs until a signal ends it. What is written into DIR is in the bucket a moment later, and the reverse.
+
+        livememfs sync ~/memory
+        livememfs sync ~/project --space project
+        livememfs sync ~/memory --once
+    """
+    from livememfs import log  # loads slowly, as all below
+
+    settings = choice.load()
+    top = expanded(directory).resolve()
+    for what, folder in places(settings):
+        place = folder.resolve()
+        if top.is_relative_to(place) or place.is_relative_to(top):
+            raise UsageError(f"{top} and the {what} {place} must not be inside of each other")
+    name = blake2b(str(top).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    settings = settings.model_copy(update={"cache": str(settings.cache_path / "mirrors" / name)})
+    log.configure(settings.log_level, json=settings.log_json)
+    run(_sync, settings, top, space, once)
+
+
+async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
+    from livememfs.app import open_app
+    from livememfs.cli.mounting.ending import asked_to_end
+    from livememfs.mirror.running import bring_equal, keep_equal, open_mirror
+
+    async with open_app(settings, mountpoint=top) as app:
+        of = f"{space} of {app.store.label}" if space else app.store.label
+        async with open_mirror(app.tree, top, space, of) as mirror:
+            if once:
+                await bring_equal(mirror)
+                return
+
+            def ready() -> None:
+                output.note(f"{top} is a mirror of {of}")
+
+            await keep_equal(mirror, app.background, asked_to_end, ready)
