@@ -6,6 +6,7 @@ settled. Refuses to take a disk that is gone for a removal. Trio thread only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import trio
@@ -95,11 +96,12 @@ class Mirror:
             else:
                 self.agenda.touched([path])
 
-    async def scan(self) -> None:
-        """Look at everything on the disk: notices of the system may get lost. MountError."""
+    async def scan(self) -> Iterable[str]:
+        """Look at everything on the disk: notices of the system may get lost. The paths that are there. MountError."""
         found = await self._scanned()
         gone = [path for path in self.rows.all if path and path not in found]
         self.agenda.touched([*gone, *(path for path, sig in found.items() if self._is_changed(path, sig))])
+        return found
 
     async def _scanned(self) -> dict[str, Sig]:
         found = await aside_from_disk(self.place.scan)

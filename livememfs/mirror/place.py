@@ -16,7 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
@@ -352,8 +352,3 @@ def prepared(made: Path, data: bytes | None, mode: int, mtime_ns: int) -> None:
 def digest_of(data: bytes) -> str:
     """The digest of bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-def with_mode(sig: Sig, mode: int) -> Sig:
-    """The same with other permission bits."""
-    return replace(sig, mode=mode)

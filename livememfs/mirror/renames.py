@@ -6,6 +6,7 @@ guess does no harm, since both sides are compared afterwards. Trio thread only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
@@ -52,6 +53,8 @@ async def _renamed(settler: Settler, old: str, new: str, sig: Sig, row: MirrorRo
             settler.agenda.heard(path)
         return True
     settler.rows.drop(old)
+    settler.agenda.touched([new])  # it may have another mode as well
+    sig = replace(sig, mode=row.local.mode)
     remote, node = await settler.branch.look(new)
     if remote is not None:
         settler.rows.set(new, MirrorRow(sig, row.digest, remote.key, remote.etag))

@@ -5,8 +5,8 @@ Owns the tasks and how often everything is looked at. Refuses to build the tree,
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,11 @@ import trio
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError, MountError
 from livememfs.mirror.branch import Branch
+from livememfs.mirror.letters import Letters
 from livememfs.mirror.mirror import Mirror
-from livememfs.mirror.place import MirrorPlace
+from livememfs.mirror.place import ChangedMeanwhile, MirrorPlace
 from livememfs.mirror.rows import MirrorRow, MirrorRows, Sig
+from livememfs.mirror.settling import aside_from_disk
 from livememfs.mirror.watching import watch
 from livememfs.tree.root import Root
 
@@ -33,6 +35,8 @@ IN_USE_SECONDS = 10.0
 END_SECONDS = 10.0
 """How long the end waits for files that somebody is just writing."""
 ROUNDS = 5
+ASKED = ("search", ".hooks")
+"""Folders of a space in which a file is a request."""
 TOP = Sig("d", 0, 0, 0, 0, 0)
 
 
@@ -74,7 +78,7 @@ async def bring_equal(mirror: Mirror) -> None:
 async def keep_equal(
     mirror: Mirror,
     background: Background,
-    until: Callable[[], Awaitable[None]],
+    until: Callable[[Letters], Awaitable[None]],
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Keep both sides equal until `until` returns. `on_ready` is called once they are equal. MountError."""
@@ -88,14 +92,20 @@ async def keep_equal(
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
+        letters = Letters(mirror.branch, mirror.place, background.beside(nursery, "requests").start_soon)
+
+        def touched(paths: Iterable[str]) -> None:
+            mirror.agenda.touched(paths)
+            letters.touched(paths)
+
         for name, work in (
-            ("watch the directory", partial(watch, mirror.place.top, mirror.agenda.touched)),
+            ("watch the directory", partial(watch, mirror.place.top, touched)),
             ("mirror", partial(unless_away, partial(_keep, mirror, on_ready))),
-            ("scan", partial(unless_away, partial(_scan, mirror))),
+            ("scan", partial(unless_away, partial(_scan, mirror, letters))),
             ("in use", partial(_stay_in_use, mirror)),
         ):
             nursery.start_soon(background.keep, name, work)
-        await until()
+        await until(letters)
         nursery.cancel_scope.cancel()
     if away:
         raise away[0]
@@ -112,19 +122,20 @@ async def _keep(mirror: Mirror, on_ready: Callable[[], None]) -> None:
     await mirror.run()
 
 
-async def _scan(mirror: Mirror) -> None:
-    last = trio.current_time()
+async def _scan(mirror: Mirror, letters: Letters) -> None:
+    compared = trio.current_time()
     while True:
+        letters.touched(await mirror.scan())
         await trio.sleep(SCAN_SECONDS)
-        await mirror.scan()
-        if trio.current_time() - last >= COMPARE_SECONDS:
-            last = trio.current_time()
-            try:
-                await mirror.compare()
-            except MountError:
-                raise
-            except LiveMemError as error:
-                log.info("not everything was compared", reason=str(error))
+        if trio.current_time() - compared < COMPARE_SECONDS:
+            continue
+        compared = trio.current_time()
+        try:
+            await mirror.compare()
+        except MountError:
+            raise
+        except LiveMemError as error:
+            log.info("not everything was compared", reason=str(error))
 
 
 async def _stay_in_use(mirror: Mirror) -> None:
@@ -135,4 +146,8 @@ async def _stay_in_use(mirror: Mirror) -> None:
             names.watch.used(f"{space}/")
             names.watch.used(f"{space}/live/")
             mirror.met(space)
+            for folder in ASKED:  # the tree has them too, but nothing of what is in them
+                prefix = "" if mirror.branch.space else f"{space}/"
+                with suppress(OSError, ChangedMeanwhile):
+                    await aside_from_disk(mirror.place.make_directory, f"{prefix}{folder}")
         await trio.sleep(IN_USE_SECONDS)

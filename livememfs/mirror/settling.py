@@ -8,6 +8,7 @@ written in threads.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -41,6 +42,9 @@ DISK_SECONDS = 30.0
 """The same for a failure of the local disk."""
 HELD_SECONDS = 60.0
 """How long a file that was replaced is held: a program may have it open, and write to it."""
+TORN = (errors.NotFound, errors.AlreadyExists, errors.NotADirectory, errors.IsADirectory, errors.NotEmpty)
+"""What a path is refused with while another one on the way to it is still to be settled."""
+TORN_TRIES = 5
 PASSING = (errors.Unreachable, errors.Throttled, errors.TimedOut, errors.NoSpace, errors.Stale, ChangedMeanwhile)
 
 
@@ -51,6 +55,7 @@ class Settler:
         self.branch, self.place, self.rows, self.agenda = branch, place, rows, agenda
         self._host = host
         self._olds: list[tuple[float, HeldFile, MirrorRow | None]] = []
+        self._torn: Counter[str] = Counter()
         self.counts = {"up": 0, "down": 0, "refused": 0}
 
     async def settle(self, path: str, sig: Sig | None) -> None:
@@ -59,6 +64,7 @@ class Settler:
             self.agenda.refused.pop(path, None)
         try:
             await self._settle(path, sig)
+            self._torn.pop(path, None)
         except Hidden:
             return
         except errors.MountError:
@@ -66,6 +72,12 @@ class Settler:
         except PASSING as error:
             log.debug("looked at again later", path=path, reason=str(error))
             self.agenda.again(path, LATER_SECONDS)
+        except TORN as error:
+            self._torn[path] += 1
+            if self._torn[path] < TORN_TRIES:
+                self.agenda.again(path, LATER_SECONDS)
+            else:
+                await self._refused(path, sig, error)
         except OSError as error:
             log.warning("the disk does not do it", path=path, reason=str(error))
             self.agenda.again(path, DISK_SECONDS)
@@ -106,6 +118,8 @@ class Settler:
                 await self._same_bytes(path, sig, row, remote, node)
             elif remote is not None and await self._has(remote, node, sig, data, digest):
                 self._take(path, MirrorRow(sig, digest, remote.key, remote.etag))
+                if isinstance(node, File) and not remote.fixed and (await node.attrs()).mode != sig.mode:
+                    await self.branch.set_mode(node, sig.mode)
             elif sig.kind == "l":
                 assert isinstance(data, bytes)  # a target is short
                 await self._link_up(path, sig, data, digest, node)

@@ -5,9 +5,13 @@ Owns the choice of the local state, one for each directory, and the process from
 
 from __future__ import annotations
 
+import socket
+import struct
+from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +21,11 @@ from livememfs.cli.mounting.starting import places
 from livememfs.errors import UsageError
 
 if TYPE_CHECKING:
+    import trio
+
+    from livememfs.concurrency import Background
     from livememfs.config import Settings
+    from livememfs.mirror.letters import Letters
 
 
 @command
@@ -52,7 +60,6 @@ def sync(
 
 async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
     from livememfs.app import open_app
-    from livememfs.cli.mounting.ending import asked_to_end
     from livememfs.mirror.running import bring_equal, keep_equal, open_mirror
 
     async with open_app(settings, mountpoint=top) as app:
@@ -65,4 +72,33 @@ async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
             def ready() -> None:
                 output.note(f"{top} is a mirror of {of}")
 
-            await keep_equal(mirror, app.background, asked_to_end, ready)
+            await keep_equal(mirror, app.background, partial(_serve, app.background, mirror.place.ours), ready)
+
+
+async def _serve(background: Background, folder: Path, letters: Letters) -> None:
+    """Answer hooks on a socket until a signal asks to end."""
+    import trio
+
+    from livememfs.cli.mounting.ending import asked_to_end
+    from livememfs.mirror.client import SOCKET
+    from livememfs.serve import sock
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(background.keep, "socket", partial(sock.listen, folder / SOCKET, partial(_answer, letters)))
+        await asked_to_end()
+        nursery.cancel_scope.cancel()
+
+
+async def _answer(letters: Letters, stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
+    from livememfs.tree.node import Caller
+
+    request = b"".join([part async for part in stream])
+    await stream.send_all(await letters.ask(str(wanted.get("ask", "")), request, Caller(pid=_peer(stream))))
+
+
+def _peer(stream: trio.SocketStream) -> int:
+    """The process at the other end; 0 where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    pid, _, _ = struct.unpack("3i", stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(pid)
