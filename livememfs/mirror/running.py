@@ -6,7 +6,7 @@ Owns the tasks and how often everything is looked at. Refuses to build the tree,
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from livememfs.errors import LiveMemError, MountError
 from livememfs.mirror.branch import Branch
 from livememfs.mirror.letters import Letters
 from livememfs.mirror.mirror import Mirror
-from livememfs.mirror.place import ChangedMeanwhile, MirrorPlace
+from livememfs.mirror.place import MirrorPlace
 from livememfs.mirror.rows import MirrorRow, MirrorRows, Sig
-from livememfs.mirror.settling import aside_from_disk
 from livememfs.mirror.watching import watch
 from livememfs.tree.root import Root
 
@@ -35,8 +34,6 @@ IN_USE_SECONDS = 10.0
 END_SECONDS = 10.0
 """How long the end waits for files that somebody is just writing."""
 ROUNDS = 5
-ASKED = ("search", ".hooks")
-"""Folders of a space in which a file is a request."""
 TOP = Sig("d", 0, 0, 0, 0, 0)
 
 
@@ -48,13 +45,15 @@ async def open_mirror(root: Root, top: Path, space: str, of: str) -> AsyncIterat
     """
     replica = root.context.replica
     branch, rows = Branch(root, space), MirrorRows(replica.database)
-    await branch.top()
+    top_node = await branch.top()
     place = MirrorPlace(top, of)
     known = rows.get("")
     found = await trio.to_thread.run_sync(place.begin, known.digest if known is not None else "")
     if known is None:
         rows.set("", MirrorRow(TOP, found))
     mirror = Mirror(branch, place, rows, root.context.host)
+    if space:
+        await mirror.settler.make_asked("", top_node)
     replica.changes.subscribe(mirror.changed)
     try:
         yield mirror
@@ -146,8 +145,4 @@ async def _stay_in_use(mirror: Mirror) -> None:
             names.watch.used(f"{space}/")
             names.watch.used(f"{space}/live/")
             mirror.met(space)
-            for folder in ASKED:  # the tree has them too, but nothing of what is in them
-                prefix = "" if mirror.branch.space else f"{space}/"
-                with suppress(OSError, ChangedMeanwhile):
-                    await aside_from_disk(mirror.place.make_directory, f"{prefix}{folder}")
         await trio.sleep(IN_USE_SECONDS)

@@ -32,6 +32,7 @@ from livememfs.store.content import LARGE, content_etag
 from livememfs.tree.node import Directory, File, Node, Symlink
 from livememfs.tree.objectfile import DEFAULT_MODE
 from livememfs.tree.space.note import NoteFile
+from livememfs.tree.space.root import Space
 
 log = structlog.get_logger("livememfs.mirror")
 
@@ -45,6 +46,7 @@ HELD_SECONDS = 60.0
 TORN = (errors.NotFound, errors.AlreadyExists, errors.NotADirectory, errors.IsADirectory, errors.NotEmpty)
 """What a path is refused with while another one on the way to it is still to be settled."""
 TORN_TRIES = 5
+ASKED = ("search", ".hooks")
 PASSING = (errors.Unreachable, errors.Throttled, errors.TimedOut, errors.NoSpace, errors.Stale, ChangedMeanwhile)
 
 
@@ -180,6 +182,13 @@ class Settler:
         """A directory is on both sides now. Nobody has told what is in it."""
         self._take(path, MirrorRow(sig))
         self.agenda.heard(*(f"{path}/{name}" for name in await self.branch.names(node)))
+        await self.make_asked(f"{path}/", node)
+
+    async def make_asked(self, prefix: str, node: Directory) -> None:
+        """Make the folders of a space in which a file is a request."""
+        if isinstance(node, Space):
+            for folder in ASKED:
+                await aside_from_disk(self.place.make_directory, f"{prefix}{folder}")
 
     async def _make_way(self, path: str, sig: Sig, row: MirrorRow | None, remote: Remote, node: Node | None) -> None:
         """A file has become a directory, a link, or the reverse."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 from pathlib import Path
 
 import structlog
@@ -35,16 +36,27 @@ async def watch(top: Path, tell: Callable[[Iterable[str]], None]) -> None:
 
 async def _watch(top: Path, tell: Callable[[Iterable[str]], None], *, polling: bool | None) -> None:
     start, ours = f"{top}{os.sep}", f"{top}{os.sep}{OURS}"
-    async for found in awatch(
+    stop = trio.Event()
+    notices = awatch(
         top,
         watch_filter=None,
         debounce=4 * STEP_MS,
         step=STEP_MS,
+        stop_event=stop,
         force_polling=polling,
         poll_delay_ms=POLLED_MS,
-        raise_interrupt=False,
-    ):
-        paths = {path[len(start) :] for _, path in found if path.startswith(start) and not path.startswith(ours)}
-        if paths:
-            tell({path.replace(os.sep, "/") for path in paths})
-        await trio.lowlevel.checkpoint()
+    )
+    async with trio.open_nursery() as nursery, aclosing(notices):
+        nursery.start_soon(_at_the_end, stop)
+        async for found in notices:
+            paths = {path[len(start) :] for _, path in found if path.startswith(start) and not path.startswith(ours)}
+            if paths:
+                tell({path.replace(os.sep, "/") for path in paths})
+
+
+async def _at_the_end(stop: trio.Event) -> None:
+    """The thread of watchfiles looks at this event all the time; a cancellation alone would wait for it for seconds."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        stop.set()

@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import trio
+from contexts import PlainHooks
 from hosts import SPACE, Host
 
 from livememfs.cache.database import Database
@@ -24,6 +26,7 @@ from livememfs.mirror.running import open_mirror
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
+from livememfs.tree.root import Root
 
 NEVER = 1 << 60
 COMPUTED = ("README.md", "context.md", "_meta.json")
@@ -112,6 +115,8 @@ class Machine:
                 host = Host(self.name, self.memory, self.clock, nursery, insists=insists, folder=self.cache)
                 host.prompt = False
                 host.store.plan = plan
+                host.context = replace(host.context, hooks=PlainHooks("claude.Stop"))
+                host.root = Root(host.context)
                 host.replica.names._ttl = 0.0
                 for moments in _dying:
                     moments.running = True
@@ -131,9 +136,7 @@ class Machine:
             name = path.relative_to(self.top).as_posix()
             if name.startswith(OURS) or path.name in COMPUTED:
                 continue
-            found[name] = (
-                f"-> {os.readlink(path)}" if path.is_symlink() else "/" if path.is_dir() else path.read_text()
-            )
+            found[name] = f"-> {os.readlink(path)}" if path.is_symlink() else "/" if path.is_dir() else path.read_text()
         return found
 
     def write(self, path: str, text: str, mode: str = "w") -> None:

@@ -236,4 +236,3 @@ async def test_a_file_that_is_being_written_is_left_alone_for_a_moment(
         await running.mirror.step()
         assert not await mount.exists(f"{SPACE}/file")
         assert not running.mirror.agenda.idle
-

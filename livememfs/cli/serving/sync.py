@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from livememfs.config import Settings
     from livememfs.mirror.letters import Letters
 
+POLL_SECONDS = 1.5
+"""Between looks for others' changes, unless it is set: a note is to be on every disk within three seconds, and a file
+counts only once it was left alone for a moment.
+"""
+
 
 @command
 def sync(
@@ -53,7 +58,10 @@ def sync(
         if top.is_relative_to(place) or place.is_relative_to(top):
             raise UsageError(f"{top} and the {what} {place} must not be inside of each other")
     name = blake2b(str(top).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    settings = settings.model_copy(update={"cache": str(settings.cache_path / "mirrors" / name)})
+    own: dict[str, Any] = {"cache": str(settings.cache_path / "mirrors" / name)}
+    if "poll_interval" not in settings.model_fields_set:
+        own["poll_interval"] = POLL_SECONDS
+    settings = settings.model_copy(update=own)
     log.configure(settings.log_level, json=settings.log_json)
     run(_sync, settings, top, space, once)
 
