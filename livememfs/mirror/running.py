@@ -46,16 +46,14 @@ async def open_mirror(root: Root, top: Path, space: str, of: str) -> AsyncIterat
     replica = root.context.replica
     branch, rows = Branch(root, space), MirrorRows(replica.database)
     top_node = await branch.top()
-    place = MirrorPlace(top, of)
-    known = rows.get("")
-    found = await trio.to_thread.run_sync(place.begin, known.digest if known is not None else "")
-    if known is None:
-        rows.set("", MirrorRow(TOP, found))
+    place, known = MirrorPlace(top, of), rows.get("")
     mirror = Mirror(branch, place, rows, root.context.host)
-    if space:
-        await mirror.settler.make_asked("", top_node)
     replica.changes.subscribe(mirror.changed)
     try:
+        found = await trio.to_thread.run_sync(place.begin, known.digest if known is not None else "")
+        if known is None:
+            rows.set("", MirrorRow(TOP, found))
+        await mirror.settler.make_asked("", top_node)
         yield mirror
     finally:
         replica.changes.unsubscribe(mirror.changed)

@@ -96,10 +96,9 @@ def moments_of(folder: Path, at: int) -> Moments:
                 with dying(moments):
                     async with story.machine.up() as running:
                         await running.settle()
-            except Crash:
-                taken = await story.taken(mount)
-            except BaseExceptionGroup as group:
-                assert group.split(Crash)[1] is None
+            except (Crash, BaseExceptionGroup) as end:
+                if isinstance(end, BaseExceptionGroup) and end.split(Crash)[1] is not None:
+                    raise
                 taken = await story.taken(mount)
             async with story.machine.up() as running:
                 await running.settle()

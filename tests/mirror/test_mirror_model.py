@@ -220,7 +220,7 @@ async def keep(running: object) -> None:
 
 async def agree(mount: Host, machines: list[Machine], work: Work) -> None:
     """All have the same, and each line is there exactly once."""
-    first, second = ({name: text for name, text in one.files().items()} for one in machines)
+    first, second = (one.files() for one in machines)
     assert first == second
     texts = {name: text for name, text in first.items() if text != "/"}
     for name, text in texts.items():

@@ -50,15 +50,18 @@ async def test_a_mirror_whose_disk_is_gone_ends_and_says_so(one: Machine, mount:
     async def until(_: Letters) -> None:
         await trio.sleep_forever()
 
-    with pytest.raises(MountError, match="is gone"), trio.fail_after(20):
-        async with one.up() as running, trio.open_nursery() as nursery:
-            nursery.start_soon(keep_equal, running.mirror, Background(), until, ready.set)
-            await ready.wait()
-            one.write("file", "kept")
-            while not await mount.exists(f"{SPACE}/file"):
-                await trio.sleep(0.02)
-            shutil.rmtree(one.top / OURS)
-            (one.top / "file").unlink()
+    async def unmount() -> None:
+        await ready.wait()
+        one.write("file", "kept")
+        while not await mount.exists(f"{SPACE}/file"):
+            await trio.sleep(0.02)
+        shutil.rmtree(one.top / OURS)
+        (one.top / "file").unlink()
+
+    async with one.up() as running, trio.open_nursery() as nursery:
+        nursery.start_soon(unmount)
+        with pytest.raises(MountError, match="is gone"), trio.fail_after(20):
+            await keep_equal(running.mirror, Background(), until, ready.set)
 
     assert await mount.read(f"{SPACE}/file") == b"kept"
 
