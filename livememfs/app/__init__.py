@@ -98,13 +98,15 @@ async def open_app(
     *,
     mountpoint: Path | None = None,
     serving: bool = False,
+    alone: str = "",
     on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
     """Build everything; at the end, end runs and upload what was accepted, within `drain_timeout`.
 
     Meanwhile `on_drain(left)` is called now and then with the number of files that are left. With a mount point the
     local state is on the disk and outlives the process; without, it is in memory. `serving`: a process without a mount
-    stays too, and looks after the bucket as a mount would. Raises CacheInUse, and at the end LiveMemError when the
+    stays too, and looks after the bucket as a mount would. `alone`: the mount point is this one space.
+    Raises CacheInUse, and at the end LiveMemError when the
     bucket did not take everything; its text names the files.
     """
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
@@ -114,7 +116,7 @@ async def open_app(
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, mountpoint, store.label, serving=serving)
+            basics = _basics(settings, mountpoint, store.label, serving=serving, alone=alone)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -135,7 +137,7 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool) -> Basics:
+def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool, alone: str) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
     clock = SystemClock()
     errors = ErrorLog(clock)
@@ -150,6 +152,7 @@ def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving:
         background=Background(failed),
         mountpoint=mountpoint,
         serving=serving,
+        alone=alone,
         folder=local_state(settings, label) if mountpoint is not None else None,
     )
 
@@ -170,7 +173,8 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing, code=code)
     capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
-    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
+    at, budget = {"mounted": basics.mounted, "alone": basics.alone}, settings.context_budget
+    pages = ContextPages(replica, clock, **at, budget=budget, code=code)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner

@@ -199,7 +199,7 @@ class MirrorPlace:
         if sig.kind == "l":
             target = os.fsencode(os.readlink(source))  # noqa: PTH115  # a Path would make "a" of "./a"
             return target, digest_of(target)
-        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if sig.size <= in_memory:
                 data = file.read()

@@ -21,6 +21,7 @@ from livememfs.mirror.mirror import Mirror
 from livememfs.mirror.place import MirrorPlace
 from livememfs.mirror.rows import MirrorRow, MirrorRows, Sig
 from livememfs.mirror.watching import watch
+from livememfs.records import keys
 from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.mirror")
@@ -140,7 +141,6 @@ async def _stay_in_use(mirror: Mirror) -> None:
     names = mirror.branch.context.replica.names
     while True:
         for space in await mirror.branch.spaces():
-            names.watch.used(f"{space}/")
-            names.watch.used(f"{space}/live/")
+            names.watch.used(f"{space}/{keys.LIVE}/")
             mirror.met(space)
         await trio.sleep(IN_USE_SECONDS)

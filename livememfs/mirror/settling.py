@@ -38,7 +38,8 @@ log = structlog.get_logger("livememfs.mirror")
 
 T = TypeVar("T")
 LATER_SECONDS = 2.0
-"""When a path is looked at again that could not be settled for a passing reason."""
+"""When a path is looked at again that could not be settled for a passing reason; twice as late each time."""
+MOST_DOUBLED = 5
 DISK_SECONDS = 30.0
 """The same for a failure of the local disk."""
 HELD_SECONDS = 60.0
@@ -57,7 +58,7 @@ class Settler:
         self.branch, self.place, self.rows, self.agenda = branch, place, rows, agenda
         self._host = host
         self._olds: list[tuple[float, HeldFile, MirrorRow | None]] = []
-        self._torn: Counter[str] = Counter()
+        self._tries: Counter[str] = Counter()
         self.counts = {"up": 0, "down": 0, "refused": 0}
 
     async def settle(self, path: str, sig: Sig | None) -> None:
@@ -66,18 +67,16 @@ class Settler:
             self.agenda.refused.pop(path, None)
         try:
             await self._settle(path, sig)
-            self._torn.pop(path, None)
+            self._tries.pop(path, None)
         except Hidden:
             return
         except errors.MountError:
             raise
-        except PASSING as error:
-            log.debug("looked at again later", path=path, reason=str(error))
-            self.agenda.again(path, LATER_SECONDS)
+        except (*PASSING, FileNotFoundError, FileExistsError) as error:
+            self._later(path, error)
         except TORN as error:
-            self._torn[path] += 1
-            if self._torn[path] < TORN_TRIES:
-                self.agenda.again(path, LATER_SECONDS)
+            if self._tries[path] < TORN_TRIES:
+                self._later(path, error)
             else:
                 await self._refused(path, sig, error)
         except OSError as error:
@@ -85,6 +84,11 @@ class Settler:
             self.agenda.again(path, DISK_SECONDS)
         except (errors.LiveMemError, ValueError) as error:
             await self._refused(path, sig, error)
+
+    def _later(self, path: str, error: Exception) -> None:
+        log.debug("looked at again later", path=path, reason=str(error))
+        self.agenda.again(path, LATER_SECONDS * 2 ** min(self._tries[path], MOST_DOUBLED))
+        self._tries[path] += 1
 
     async def _settle(self, path: str, sig: Sig | None) -> None:
         row = self.rows.get(path)

@@ -108,8 +108,8 @@ class Machine:
         self.top.mkdir(parents=True)
 
     @asynccontextmanager
-    async def up(self, *, insists: bool = False, plan: Any = None) -> AsyncIterator[Running]:
-        """A process; at the end of the block it is gone, as after kill -9."""
+    async def up(self, *, insists: bool = False, plan: Any = None, ttl: float = 0.0) -> AsyncIterator[Running]:
+        """A process; at the end of the block it is gone, as after kill -9. Names are believed for `ttl` seconds."""
         try:
             async with trio.open_nursery() as nursery:
                 host = Host(self.name, self.memory, self.clock, nursery, insists=insists, folder=self.cache)
@@ -117,7 +117,7 @@ class Machine:
                 host.store.plan = plan
                 host.context = replace(host.context, hooks=PlainHooks("claude.Stop"))
                 host.root = Root(host.context)
-                host.replica.names._ttl = 0.0
+                host.replica.names._ttl = ttl
                 for moments in _dying:
                     moments.running = True
                 try:

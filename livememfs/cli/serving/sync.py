@@ -18,7 +18,7 @@ import typer
 from livememfs.cli import output
 from livememfs.cli.common import Choice, argument, command, expanded, run
 from livememfs.cli.mounting.starting import places
-from livememfs.errors import UsageError
+from livememfs.errors import MountError, UsageError
 
 if TYPE_CHECKING:
     import trio
@@ -70,17 +70,21 @@ async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
     from livememfs.app import open_app
     from livememfs.mirror.running import bring_equal, keep_equal, open_mirror
 
-    async with open_app(settings, mountpoint=top) as app:
+    failed: MountError | None = None
+    async with open_app(settings, mountpoint=top, alone=space) as app:
         of = f"{space} of {app.store.label}" if space else app.store.label
-        async with open_mirror(app.tree, top, space, of) as mirror:
-            if once:
-                await bring_equal(mirror)
-                return
 
-            def ready() -> None:
-                output.note(f"{top} is a mirror of {of}")
+        def ready() -> None:
+            output.note(f"{top} is a mirror of {of}")
 
-            await keep_equal(mirror, app.background, partial(_serve, app.background, mirror.place.ours), ready)
+        try:
+            async with open_mirror(app.tree, top, space, of) as mirror:
+                serve = partial(_serve, app.background, mirror.place.ours)
+                await (bring_equal(mirror) if once else keep_equal(mirror, app.background, serve, ready))
+        except MountError as error:
+            failed = error  # what was accepted before is uploaded all the same
+    if failed is not None:
+        raise failed
 
 
 async def _serve(background: Background, folder: Path, letters: Letters) -> None:
