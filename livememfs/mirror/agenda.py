@@ -11,15 +11,13 @@ from dataclasses import dataclass
 
 import trio
 
-from livememfs.mirror.rows import MirrorRow, Sig
+from livememfs.mirror.rows import NEVER, MirrorRow, Sig
 
 QUIET_SECONDS = 0.2
 LONGEST_SECONDS = 5.0
 """A file that is written to all the time is taken all the same after this long."""
 STEP_SECONDS = 0.05
 SOON_SECONDS = 5.0
-NEVER = Sig("f", -1, 0, 0, 0, 0)
-"""Equal to nothing that is ever seen."""
 
 
 @dataclass(slots=True)

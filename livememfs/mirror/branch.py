@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,18 @@ class Branch:
             return (self.space,)
         return [name for name, node in await self.root.children() if isinstance(node, Space)]
 
+    async def set_aside_as(self, path: str, etag: str) -> str:
+        """The name of the conflict copy that a version of a file has become; empty when it has not."""
+        above, _, name = path.rpartition("/")
+        stem = f"{name.rpartition('.')[0] or name}.conflict-"
+        for other, entry in await (await self.directory(above)).entries():
+            info = (
+                entry if isinstance(entry, ObjectInfo) else entry.body.info if isinstance(entry, ObjectFile) else None
+            )
+            if info is not None and info.etag == etag and other.startswith(stem):
+                return other
+        return ""
+
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def read(self, node: File) -> AsyncIterator[bytes | ObjectInfo]:
@@ -158,6 +171,11 @@ class Branch:
                 yield handle.body.info
         finally:
             await handle.release()
+
+    def keep_contents(self) -> None:
+        """Have what was read on the disk, where it outlives this process. A full disk costs the cache, nothing else."""
+        with suppress(errors.NoSpace):
+            self.context.replica.blobs.persist()
 
     # --- changing -------------------------------------------------------------------------------------------------
 

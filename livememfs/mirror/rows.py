@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
+from sqlite3 import Connection
 from typing import Literal
 
 from livememfs.cache.database import Database
@@ -69,6 +70,12 @@ class Remote:
     fixed: bool = False
 
 
+NEVER = Sig("f", -1, 0, 0, 0, 0)
+"""Equal to nothing that is ever seen."""
+_NEXT = "\0"
+"""What no path ends with marks the row of what a path is about to be."""
+
+
 class Do(StrEnum):
     """What makes one path equal."""
 
@@ -111,12 +118,12 @@ class MirrorRows:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._rows: dict[str, MirrorRow] = {}
-        for path, kind, size, mtime, ctime, ino, mode, digest, key, etag, behind in database.rows(
-            "SELECT * FROM mirror"
-        ):
-            self._rows[path] = MirrorRow(
-                Sig(kind, size, mtime, ctime, ino, mode), digest, key, etag, behind=bool(behind)
-            )
+        self._next: dict[str, MirrorRow] = {}
+        found = database.rows("SELECT * FROM mirror")
+        for path, kind, size, mtime, ctime, ino, mode, digest, key, etag, behind in found:
+            rows = self._next if path.endswith(_NEXT) else self._rows
+            local = Sig(kind, size, mtime, ctime, ino, mode)
+            rows[path.removesuffix(_NEXT)] = MirrorRow(local, digest, key, etag, behind=bool(behind))
 
     @property
     def all(self) -> Mapping[str, MirrorRow]:
@@ -127,14 +134,26 @@ class MirrorRows:
         """The row of a path."""
         return self._rows.get(path)
 
+    def made_from(self, path: str, local: Sig | None) -> MirrorRow | None:
+        """The row of what a local file was made from. After a crash in between it may be the new version already: then
+        it has the inode that was given to that.
+        """
+        following = self._next.get(path)
+        if following is None or local is None or local.ino != following.local.ino:
+            return self._rows.get(path)
+        return replace(following, local=NEVER)
+
+    def intend(self, path: str, following: MirrorRow) -> None:
+        """Say what a path is about to be: a new file with the inode of `following`. NoSpace."""
+        with self._database.atomic() as db:
+            _insert(db, path + _NEXT, following)
+        self._next[path] = following
+
     def set(self, path: str, row: MirrorRow) -> None:
         """Both sides are the same now. NoSpace."""
-        local = astuple(row.local)
         with self._database.atomic() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO mirror VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (path, *local, row.digest, row.key, row.etag, row.behind),
-            )
+            _insert(db, path, row)
+            self._forget_next(db, path)
         self._rows[path] = row
 
     def relook(self, path: str, local: Sig) -> None:
@@ -143,10 +162,15 @@ class MirrorRows:
 
     def drop(self, path: str) -> None:
         """Neither side has it."""
-        if path in self._rows:
+        if path in self._rows or path in self._next:
             with self._database.atomic() as db:
                 db.execute("DELETE FROM mirror WHERE path = ?", (path,))
-            del self._rows[path]
+                self._forget_next(db, path)
+            self._rows.pop(path, None)
+
+    def _forget_next(self, db: Connection, path: str) -> None:
+        if self._next.pop(path, None) is not None:
+            db.execute("DELETE FROM mirror WHERE path = ?", (path + _NEXT,))
 
     def below(self, path: str) -> Iterator[str]:
         """The paths below a directory."""
@@ -159,5 +183,13 @@ class MirrorRows:
             for path, target in moved.items():
                 db.execute("DELETE FROM mirror WHERE path = ?", (target,))
                 db.execute("UPDATE mirror SET path = ? WHERE path = ?", (target, path))
+                self._forget_next(db, path)
         rows = {target: self._rows.pop(path) for path, target in moved.items()}
         self._rows.update(rows)
+
+
+def _insert(db: Connection, path: str, row: MirrorRow) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO mirror VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (path, *astuple(row.local), row.digest, row.key, row.etag, row.behind),
+    )

@@ -23,10 +23,10 @@ import trio
 
 from livememfs import errors
 from livememfs.cache.conflicts import conflict_key
-from livememfs.mirror.agenda import NEVER, Agenda
+from livememfs.mirror.agenda import Agenda
 from livememfs.mirror.branch import Branch, Hidden
-from livememfs.mirror.place import ChangedMeanwhile, HeldFile, MirrorPlace, digest_of, prepared
-from livememfs.mirror.rows import Do, MirrorRow, MirrorRows, Remote, Sig, decide
+from livememfs.mirror.place import ChangedMeanwhile, HeldFile, MirrorPlace, digest_of, prepared, sig_of
+from livememfs.mirror.rows import NEVER, Do, MirrorRow, MirrorRows, Remote, Sig, decide
 from livememfs.store.base import ObjectInfo
 from livememfs.store.content import LARGE, content_etag
 from livememfs.tree.node import Directory, File, Node, Symlink
@@ -91,7 +91,7 @@ class Settler:
         self._tries[path] += 1
 
     async def _settle(self, path: str, sig: Sig | None) -> None:
-        row = self.rows.get(path)
+        row = self.rows.made_from(path, sig)
         remote, node = await self.branch.look(path)
         if self.agenda.is_refused(path, sig):
             return
@@ -126,6 +126,8 @@ class Settler:
                 self._take(path, MirrorRow(sig, digest, remote.key, remote.etag))
                 if isinstance(node, File) and not remote.fixed and (await node.attrs()).mode != sig.mode:
                     await self.branch.set_mode(node, sig.mode)
+            elif row is not None and remote is not None and await self._went_on_beside(path, row, remote):
+                return
             elif sig.kind == "l":
                 assert isinstance(data, bytes)  # a target is short
                 await self._link_up(path, sig, data, digest, node)
@@ -134,6 +136,26 @@ class Settler:
         finally:
             if isinstance(data, Path):
                 data.unlink()
+
+    async def _went_on_beside(self, path: str, row: MirrorRow, remote: Remote) -> bool:
+        """Whether the version that was changed here has become a conflict copy meanwhile: then it is that copy which is
+        changed, and the path gets what others made of it. Another copy with the same lines would help nobody.
+        """
+        name = await self.branch.set_aside_as(path, row.etag) if remote.etag != row.etag else ""
+        if not name:
+            return False
+        copy = f"{path.rpartition('/')[0]}/{name}".lstrip("/")
+        known, found = self.rows.get(copy), await aside_from_disk(self.place.look, copy)
+        if found is not None:
+            if known is None or not known.local.same(found):
+                return False  # somebody has changed both
+            await aside_from_disk(self.place.remove, copy, found)
+        await aside_from_disk(self.place.step_aside, path, name)
+        self.rows.set(copy, MirrorRow(NEVER, row.digest, f"{remote.key.rpartition('/')[0]}/{name}", row.etag))
+        self.rows.drop(path)
+        self.agenda.touched([copy])
+        self.agenda.heard(path)
+        return True
 
     async def _same_bytes(self, path: str, sig: Sig, row: MirrorRow, remote: Remote | None, node: Node | None) -> None:
         """Somebody has set the mode, or touched it."""
@@ -268,7 +290,9 @@ class Settler:
         return made, digest.hexdigest(), info
 
     async def _install(self, made: Path, path: str, sig: Sig | None, row: MirrorRow | None, equal: MirrorRow) -> None:
+        self.rows.intend(path, replace(equal, local=sig_of(made) or NEVER))
         now, old = await aside_from_disk(self.place.install, made, path, sig)
+        self.branch.keep_contents()  # what is changed here next is joined by the bytes that it was made from
         self.rows.set(path, replace(equal, local=now))
         self._hold(old, row)
         self.counts["down"] += 1

@@ -110,6 +110,7 @@ class Machine:
     @asynccontextmanager
     async def up(self, *, insists: bool = False, plan: Any = None, ttl: float = 0.0) -> AsyncIterator[Running]:
         """A process; at the end of the block it is gone, as after kill -9. Names are believed for `ttl` seconds."""
+        host: Host | None = None
         try:
             async with trio.open_nursery() as nursery:
                 host = Host(self.name, self.memory, self.clock, nursery, insists=insists, folder=self.cache)
@@ -120,14 +121,14 @@ class Machine:
                 host.replica.names._ttl = ttl
                 for moments in _dying:
                     moments.running = True
-                try:
-                    async with open_mirror(host.root, self.top, self.space, "the bucket") as mirror:
-                        yield Running(self, host, mirror)
-                finally:
-                    host.replica._database.close()
-                    nursery.cancel_scope.cancel()
+                async with open_mirror(host.root, self.top, self.space, "the bucket") as mirror:
+                    yield Running(self, host, mirror)
+                nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             raise the_one(group) from None
+        finally:
+            if host is not None:
+                host.replica._database.close()
 
     def files(self) -> dict[str, str]:
         """What a user sees in the directory, but for what is computed."""

@@ -187,9 +187,8 @@ async def work_together(folder: Path, seed: int, seconds: float, tell: Callable[
         while time.monotonic() < ends:
             rounds += 1
             async with AsyncExitStack() as stack:
-                ups = [
-                    await stack.enter_async_context(one.up(insists=True, plan=work.plan, ttl=0.5)) for one in machines
-                ]
+                lives = [one.up(insists=True, plan=work.plan, ttl=0.5) for one in machines]
+                ups = [await stack.enter_async_context(life) for life in lives]
                 async with trio.open_nursery() as round_nursery:
                     for up in ups:
                         round_nursery.start_soon(keep, up)
@@ -230,7 +229,11 @@ async def agree(mount: Host, machines: list[Machine], work: Work) -> None:
         assert (await mount.read(f"{SPACE}/{name}")).decode() == text
     found = Counter(line for text in texts.values() for line in text.splitlines() if line.endswith("of the work"))
     assert work.written - set(found) == set(), "lost"
-    assert {line: number for line, number in found.items() if number > 1} == {}, "twice"
+    more = {line: [name for name in texts if line in texts[name].splitlines()] for line in found if found[line] > 1}
+    # Who goes on with a file whose version was put aside for another host's may leave what it had in both.
+    assert {line: names for line, names in more.items() if not any(".conflict-" in name for name in names)} == {}
+    for name, text in texts.items():
+        assert len(text.splitlines()) == len(set(text.splitlines())) or name.startswith("live/"), name
 
 
 @pytest.mark.parametrize("world", range(WORLDS))
