@@ -26,7 +26,7 @@ from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.mirror")
 
-SCAN_SECONDS = 60.0
+SCAN_SECONDS = 180.0
 """How often the whole directory is looked at: it costs a call for each file, and no request."""
 COMPARE_SECONDS = 600.0
 """The same for both sides."""

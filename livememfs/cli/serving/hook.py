@@ -22,6 +22,6 @@ def hook(
     FILE is in a directory of `livememfs sync`; on a mount the file itself answers. Always ends with status 0, within
     seconds.
 
-        livememfs hook ~/memory/project/.hooks/claude.UserPromptSubmit < event.json
+        cat event.json | livememfs hook ~/memory/project/.hooks/claude.UserPromptSubmit
     """
     client.hook(file)
