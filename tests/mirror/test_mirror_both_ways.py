@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
-from hosts import SPACE, Host
-from mirrored import Machine
+from hosts import APPEND, SPACE, Host
+from mirrored import Crash, Machine
 
 from livememfs.errors import MountError
 from livememfs.mirror.place import OURS
+from livememfs.mirror.rows import MirrorRows
 from livememfs.mirror.running import open_mirror
 
 
@@ -236,3 +238,45 @@ async def test_a_file_that_is_being_written_is_left_alone_for_a_moment(
         await running.mirror.step()
         assert not await mount.exists(f"{SPACE}/file")
         assert not running.mirror.agenda.idle
+
+
+async def test_a_line_that_is_added_after_a_crash_is_added_to_the_version_that_is_there(
+    one: Machine, mount: Host
+) -> None:
+    """The process died when the new version had its name, and before it was said that it has."""
+    await mount.write(f"{SPACE}/log", "one\n")
+    async with one.up() as running:
+        await running.settle()
+    await mount.write(f"{SPACE}/log", "two\n", APPEND)
+    with patch.object(MirrorRows, "set", side_effect=Crash), pytest.raises((Crash, BaseExceptionGroup)):
+        async with one.up() as running:
+            await running.settle()
+    assert one.files()["log"] == "one\ntwo\n"
+    one.write("log", "three\n", "a")
+    async with one.up() as running:
+        await running.settle()
+
+    assert one.files() == {**one.files(), "log": "one\ntwo\nthree\n"}
+    assert await mount.read(f"{SPACE}/log") == b"one\ntwo\nthree\n"
+    assert [name for name in one.files() if name.startswith("log")] == ["log"]
+
+
+async def test_who_goes_on_with_a_version_that_was_put_aside_goes_on_in_the_copy(
+    one: Machine, two: Machine, mount: Host
+) -> None:
+    one.write("log", "of one\n")
+    two.write("log", "of two\n")
+    async with one.up() as first, two.up() as second:
+        await first.settle()
+        await second.mirror.compare()
+        await second.mirror.until_idle()
+        await second.host.replica.uploaded()  # it is a conflict copy by now, and the disk does not have theirs yet
+        two.write("log", "and more\n", "a")
+        second.mirror.agenda.touched(["log"])
+        await second.settle()
+        await first.settle()
+
+    assert one.files() == two.files()
+    logs = {name: text for name, text in one.files().items() if name.startswith("log")}
+    assert logs.pop("log") == "of one\n"
+    assert list(logs.values()) == ["of two\nand more\n"]
