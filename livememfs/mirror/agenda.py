@@ -87,6 +87,8 @@ class Agenda:
     def is_ready(self, path: str, sig: Sig | None, row: MirrorRow | None, *, news: bool) -> bool:
         """Whether a path that was just looked at may be settled now; else it is due again in a moment."""
         now, pending = trio.current_time(), self._pending.get(path)
+        if sig is None:
+            self.refused.pop(path, None)
         if sig is None if row is None else row.local.same(sig):
             self._pending.pop(path, None)
             return news

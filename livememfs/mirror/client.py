@@ -7,7 +7,9 @@ use. Any thread; blocking.
 
 import json
 import os
+import select
 import socket
+import time
 
 OURS, SOCKET = ".livememfs-mirror", "sock"
 SECONDS = 2.0
@@ -47,7 +49,12 @@ def _ask(path: str, source: int) -> bytes:
         made.settimeout(SECONDS)
         made.connect(SOCKET)
         made.sendall(json.dumps({"ask": path}).encode() + b"\n")
-        while data := os.read(source, CHUNK):
+        until = time.monotonic() + SECONDS
+        while True:
+            if not select.select([source], [], [], max(0.0, until - time.monotonic()))[0]:
+                return b""  # somebody holds our input open
+            if not (data := os.read(source, CHUNK)):
+                break
             made.sendall(data)
         made.shutdown(socket.SHUT_WR)
         parts = []

@@ -72,11 +72,11 @@ def _sig(found: os.stat_result) -> Sig | None:
 
 
 class MirrorPlace:
-    """One directory. `of` names what it is a mirror of, for its marker."""
+    """One directory. `of` names what it is a mirror of, for its marker; `state` is where its rows are, for messages."""
 
-    def __init__(self, top: Path, of: str) -> None:
+    def __init__(self, top: Path, of: str, state: str = "") -> None:
         self.top, self.ours = top, top / OURS
-        self.of = of
+        self.of, self.state = of, state
         self.id = ""
         self._lock = -1
         self._numbers = count(1)
@@ -131,7 +131,7 @@ class MirrorPlace:
         """Why nothing goes on."""
         return MountError(
             f"{self.top} is not the directory that was mirrored: its {OURS}/{MARKER} is gone",
-            advice="nothing was removed; mount the disk that it is on, or mirror into another directory",
+            advice=f"nothing was removed; mount the disk that it is on; to begin anew there, remove {self.state}",
         )
 
     def _tidy(self) -> None:

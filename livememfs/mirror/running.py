@@ -6,7 +6,7 @@ Owns the tasks and how often everything is looked at. Refuses to build the tree,
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from livememfs.concurrency import Background
-from livememfs.errors import LiveMemError, MountError
+from livememfs.errors import LiveMemError, MountError, Throttled, Unreachable
 from livememfs.mirror.branch import Branch
 from livememfs.mirror.letters import Letters
 from livememfs.mirror.mirror import Mirror
@@ -47,7 +47,7 @@ async def open_mirror(root: Root, top: Path, space: str, of: str) -> AsyncIterat
     replica = root.context.replica
     branch, rows = Branch(root, space), MirrorRows(replica.database)
     top_node = await branch.top()
-    place, known = MirrorPlace(top, of), rows.get("")
+    place, known = MirrorPlace(top, of, str(replica.database.folder)), rows.get("")
     mirror = Mirror(branch, place, rows, root.context.host)
     replica.changes.subscribe(mirror.changed)
     try:
@@ -140,7 +140,8 @@ async def _stay_in_use(mirror: Mirror) -> None:
     """Have changes of other hosts heard: a directory asks the tree nothing by itself."""
     names = mirror.branch.context.replica.names
     while True:
-        for space in await mirror.branch.spaces():
-            names.watch.used(f"{space}/{keys.LIVE}/")
-            mirror.met(space)
+        with suppress(Unreachable, Throttled):
+            for space in await mirror.branch.spaces():
+                names.watch.used(f"{space}/{keys.LIVE}/")
+                mirror.met(space)
         await trio.sleep(IN_USE_SECONDS)

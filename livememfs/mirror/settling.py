@@ -41,7 +41,7 @@ LATER_SECONDS = 2.0
 """When a path is looked at again that could not be settled for a passing reason; twice as late each time."""
 MOST_DOUBLED = 5
 DISK_SECONDS = 30.0
-"""The same for a failure of the local disk."""
+"""The same for a failure of the local disk, always."""
 HELD_SECONDS = 60.0
 """How long a file that was replaced is held: a program may have it open, and write to it."""
 TORN = (errors.NotFound, errors.AlreadyExists, errors.NotADirectory, errors.IsADirectory, errors.NotEmpty)
@@ -63,8 +63,6 @@ class Settler:
 
     async def settle(self, path: str, sig: Sig | None) -> None:
         """One path; a failure concerns it alone, unless the disk is gone."""
-        if sig is None:
-            self.agenda.refused.pop(path, None)
         try:
             await self._settle(path, sig)
             self._tries.pop(path, None)

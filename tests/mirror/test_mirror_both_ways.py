@@ -165,9 +165,10 @@ async def test_a_disk_that_is_gone_is_no_removal(one: Machine, mount: Host) -> N
         running.mirror.agenda.touched(["file"])
         with pytest.raises(MountError, match="is gone"):
             await running.mirror.until_idle()
-    with pytest.raises(MountError, match="is gone"):
+    with pytest.raises(MountError, match="is gone") as raised:
         async with one.up():
             pass
+    assert str(one.cache) in raised.value.advice()
 
     assert await mount.read(f"{SPACE}/file") == b"here"
     one.top.rmdir()
