@@ -226,7 +226,9 @@ async def agree(mount: Host, machines: list[Machine], work: Work) -> None:
     assert first == second
     texts = {name: text for name, text in first.items() if text != "/"}
     for name, text in texts.items():
-        assert (await mount.read(f"{SPACE}/{name}")).decode() == text
+        assert (await machines[0].memory.get(f"{SPACE}/{name}")).data.decode() == text
+        shown = (await mount.read(f"{SPACE}/{name}")).decode()
+        assert shown == text, (name, (await mount.node(f"{SPACE}/{name}")).body)
     found = Counter(line for text in texts.values() for line in text.splitlines() if line.endswith("of the work"))
     assert work.written - set(found) == set(), "lost"
     more = {line: [name for name in texts if line in texts[name].splitlines()] for line in found if found[line] > 1}
