@@ -22,7 +22,7 @@ class Basics:
     """The values that every builder gets.
 
     `mountpoint` and `folder`, the local state that outlives the process, are None without a mount. `serving`: without
-    one, it answers others all the same.
+    one, it answers others all the same. `alone`: the mount point is this one space.
     """
 
     settings: Settings
@@ -32,6 +32,7 @@ class Basics:
     mountpoint: Path | None
     folder: Path | None
     serving: bool = False
+    alone: str = ""
 
     @property
     def host(self) -> str:

@@ -132,7 +132,25 @@ def m004_moved(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE op ADD COLUMN moved INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts, m003_events, m004_moved)
+def m005_mirror(db: sqlite3.Connection) -> None:
+    """What was last the same in a plain directory and in the tree; see `mirror.rows`."""
+    # One row for each path, and one for the directory itself: path '', whose digest is the id in its marker.
+    db.execute(
+        """CREATE TABLE mirror (
+            path TEXT PRIMARY KEY, kind TEXT NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
+            ctime INTEGER NOT NULL, ino INTEGER NOT NULL, mode INTEGER NOT NULL, digest TEXT NOT NULL,
+            key TEXT NOT NULL, etag TEXT NOT NULL, behind INTEGER NOT NULL
+        ) WITHOUT ROWID"""
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_the_beginning,
+    m002_recovered_drafts,
+    m003_events,
+    m004_moved,
+    m005_mirror,
+)
 """Append only. The number of those that were run is the database's `user_version`."""
 
 

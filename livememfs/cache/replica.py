@@ -90,7 +90,7 @@ class Replica:
     ) -> None:
         self.unread = unread or Unread()
         self.background = background or Background()
-        self._database = Database(folder)
+        self.database = self._database = Database(folder)
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
         self.after_crash = self._database.after_crash
