@@ -152,7 +152,9 @@ def test_every_module_loads_elsewhere_but_what_speaks_with_the_kernel_and_what_s
     failed = without(("pyfuse3", *SEARCH, *UNIX), tmp_path, {"load": NOT_MACOS})
 
     # Libraries think that they are on Linux, and so may miss what they would not ask for elsewhere.
-    missing = {module: name for module, (name, importer) in failed.items() if importer.startswith(str(ROOT / "livememfs"))}
+    missing = {
+        module: name for module, (name, importer) in failed.items() if importer.startswith(str(ROOT / "livememfs"))
+    }
     parts = {(module.split(".")[1], name) for module, name in missing.items()}
     assert ("fuse", "pyfuse3") in parts
     assert {part for part, name in parts if name in SEARCH} == {"recall", "testing"}

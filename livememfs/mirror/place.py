@@ -8,7 +8,6 @@ and to act on a file that is not what it was. Blocking; any thread.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -85,6 +84,8 @@ class MirrorPlace:
 
     def begin(self, known: str) -> str:
         """Take the directory; `known` is the id of the last time, empty for the first. Its id. MountError."""
+        import fcntl  # here: Windows has none
+
         if not self.top.is_dir():
             raise MountError(f"there is no directory {self.top}; make it first")
         if known and self._marker().get("id") != known:
