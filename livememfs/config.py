@@ -195,7 +195,7 @@ class Settings(BaseModel):
     cache_memory: int = Field(1 << 25, ge=0, description="bytes of contents kept in memory")
     fsync: Literal["local", "remote"] = Field("local", description="remote: fsync waits until the bucket has the file")
     poll_interval: float = Field(
-        2.0, gt=0, description="seconds between checks for changes of other hosts in a space in use"
+        2.0, gt=0, description="seconds between checks for changes of other hosts that are at work in a space in use"
     )
     max_file_size: int = Field(5 << 30, gt=0, le=5 << 30, description="largest ordinary file; S3 copies no larger one")
     drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for uploads")

@@ -5,12 +5,15 @@ A warning is a promise that somebody should look. A test that provokes one claim
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gc
 import logging
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -38,6 +41,7 @@ def pytest_configure() -> None:
     """What a script starts in its background ignores interrupts, and so would every command that is tested there."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # nearly all that collecting makes stays; see pytest_collection_finish
 
 
 @pytest.fixture
@@ -68,6 +72,30 @@ LONGEST = (
 """Files that are begun first, so that none of them goes on when all others are done."""
 
 
+def _turn() -> Path | None:
+    """What the processes of one run take turns with. None for a process alone."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    return Path(tempfile.gettempdir(), f"livememfs-collecting-{run}") if run else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Processes of one run collect one after the other, so that only the first rewrites the assertions of new files."""
+    path = _turn()
+    if path is None:
+        return (yield)
+    with path.open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    """No process of the run collects any more."""
+    path = _turn()
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and else the order that they have."""
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
@@ -78,6 +106,7 @@ def pytest_collection_finish() -> None:
     """Fifteen thousand tests are objects that stay: the garbage collector need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 ALARMING = frozenset({"warning", "error", "critical", "exception"})

@@ -17,7 +17,7 @@ import trio
 
 from livememfs.agents.hooks import Hooks
 from livememfs.app import agents, memories, runs
-from livememfs.app.agents import open_code, open_door, open_hooks
+from livememfs.app.agents import open_code, open_door, open_hooks, open_pages
 from livememfs.app.basics import Basics, ids_of, local_state
 from livememfs.app.cache import open_replica
 from livememfs.app.leaving import complain, drain, report
@@ -38,7 +38,6 @@ from livememfs.memories.merging import Merging
 from livememfs.memories.uses import Uses
 from livememfs.observing.evidence import Evidence
 from livememfs.recall.turn.allowed import WebAllowed
-from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.runs.schedule.scheduler import Scheduler
@@ -98,6 +97,7 @@ async def open_app(
     *,
     mountpoint: Path | None = None,
     serving: bool = False,
+    alone: str = "",
     keeps: bool = False,
     on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
@@ -105,8 +105,9 @@ async def open_app(
 
     Meanwhile `on_drain(left)` is called now and then with the number of files that are left. With a mount point the
     local state is on the disk and outlives the process; without, it is in memory, unless the process `keeps` it all
-    the same. `serving`: a process without a mount stays too, and looks after the bucket as a mount would. Raises
-    CacheInUse, and at the end LiveMemError when the bucket did not take everything; its text names the files.
+    the same. `serving`: a process without a mount stays too, and looks after the bucket as a mount would. `alone`: the
+    mount point is this one space. Raises CacheInUse, and at the end LiveMemError when the bucket did not take
+    everything; its text names the files.
     """
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
     settings = settings.model_copy(update=public)  # both become names of objects
@@ -115,7 +116,7 @@ async def open_app(
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, mountpoint, store.label, serving=serving, keeps=keeps)
+            basics = _basics(settings, mountpoint, store.label, serving=serving, alone=alone, keeps=keeps)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -136,7 +137,9 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving: bool, keeps: bool) -> Basics:
+def _basics(
+    settings: Settings, mountpoint: Path | None, label: str, *, serving: bool, alone: str, keeps: bool
+) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
     clock = SystemClock()
     errors = ErrorLog(clock)
@@ -151,6 +154,7 @@ def _basics(settings: Settings, mountpoint: Path | None, label: str, *, serving:
         background=Background(failed),
         mountpoint=mountpoint,
         serving=serving,
+        alone=alone,
         folder=local_state(settings, label) if keeps or mountpoint is not None else None,
     )
 
@@ -171,7 +175,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     gate = Gate(tokens)
     observer = open_observer(basics, replica=replica, model=models.observing, code=code)
     capture = open_capture(basics, replica=replica, observer=observer, evidence=evidence)
-    pages = ContextPages(replica, clock, mounted=basics.mounted, budget=settings.context_budget, code=code)
+    pages = open_pages(basics, replica=replica, code=code)
     hooks = open_hooks(basics, capture=capture, prehook=prehook, pages=pages, observer=observer, code=code)
     ids = ids_of(settings)
     writer = user_of if ids.by_number else _the_owner

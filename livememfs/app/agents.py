@@ -17,13 +17,13 @@ from livememfs.app.basics import Basics
 from livememfs.code.workplaces import Workplaces
 from livememfs.environment import environment_of_others
 from livememfs.errors import LiveMemError
+from livememfs.recall.turn.context import ContextPages
 
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
     from livememfs.cache.replica import Replica
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
-    from livememfs.recall.turn.context import ContextPages
     from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
 
@@ -50,6 +50,12 @@ def open_hooks(
         basics.errors.record("hook", path, error)
 
     return Hooks(capture, prehook, pages.page, observer.trouble, failed, code)
+
+
+def open_pages(basics: Basics, *, replica: Replica, code: Workplaces) -> ContextPages:
+    """The pages with which a session of an agent begins."""
+    at = {"mounted": basics.mounted, "alone": basics.alone}
+    return ContextPages(replica, basics.clock, **at, budget=basics.settings.context_budget, code=code)
 
 
 def open_door(

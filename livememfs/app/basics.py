@@ -22,7 +22,7 @@ class Basics:
     """The values that every builder gets.
 
     `mountpoint` is None without a mount, and `folder` where no local state outlives the process. `serving`: without a
-    mount, it answers others all the same.
+    mount, it answers others all the same. `alone`: the mount point is this one space.
     """
 
     settings: Settings
@@ -32,6 +32,7 @@ class Basics:
     mountpoint: Path | None
     folder: Path | None
     serving: bool = False
+    alone: str = ""
 
     @property
     def host(self) -> str:

@@ -6,6 +6,7 @@ Owns how conflicts and unreadable objects are reported. Trio thread only.
 from __future__ import annotations
 
 from livememfs.app.basics import Basics
+from livememfs.cache.beacon import COMMANDS
 from livememfs.cache.replica import Replica
 from livememfs.cache.unread import Unread
 from livememfs.errors import ObjectUnreadable
@@ -31,7 +32,7 @@ def open_replica(basics: Basics, store: Store, *, watching: bool) -> Replica:
         host=settings.host_name,
         now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
         on_conflict=conflict,
-        announce=basics.host if basics.folder is not None else f"{basics.host}-commands",
+        announce=basics.host if basics.folder is not None else f"{basics.host}{COMMANDS}",
         poll_interval=settings.poll_interval if watching else None,
         unread=Unread(unreadable),
         background=basics.background,

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from livememfs.app.models import BUILTIN, NONE
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
 from livememfs.config import Settings
-from livememfs.errors import SettingsError
+from livememfs.errors import LiveMemError, SettingsError
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import Limits
@@ -62,9 +63,10 @@ async def open_embedder(settings: Settings) -> Embedder | None:
     if settings.embed_model == BUILTIN:
         from livememfs.recall.embed.builtin import Builtin
 
-        return await trio.to_thread.run_sync(Builtin.load)
+        with _search_extra():
+            return await trio.to_thread.run_sync(Builtin.load)
     if settings.embed_folder is not None:
-        with _extra("LIVEMEMFS_EMBED_MODEL is a folder", "tokenizers"):
+        with _extra("LIVEMEMFS_EMBED_MODEL is a folder", "search,tokenizers"):
             from livememfs.recall.embed.folder import FolderEmbedder
 
             return await trio.to_thread.run_sync(FolderEmbedder.load, settings.embed_folder)
@@ -101,17 +103,18 @@ def check_embed_folder(settings: Settings) -> None:
 
         ModelFolder.read(settings.embed_folder)
         if find_spec("tokenizers") is None:
-            raise SettingsError(_NOT_INSTALLED.format("LIVEMEMFS_EMBED_MODEL is a folder", "tokenizers", ""))
+            raise SettingsError(_NOT_INSTALLED.format("LIVEMEMFS_EMBED_MODEL is a folder", "search,tokenizers", ""))
 
 
 def open_engine(settings: Settings, folder: Path) -> Engine:
     """The configured index, open: in `folder`, or a team's PostgreSQL. Blocking. CacheInUse, LiveMemError."""
     if settings.index_url:
-        with _extra("LIVEMEMFS_INDEX_URL is set", "postgres"):
+        with _extra("LIVEMEMFS_INDEX_URL is set", "search,postgres"):
             from livememfs.recall.postgres.engine import Postgres
 
         return Postgres(settings.index_url, vectors_name(settings), open_store(settings).label)
-    from livememfs.recall.index.local import Index
+    with _search_extra():
+        from livememfs.recall.index.local import Index
 
     return Index(folder, vectors_name(settings), str(settings.embed_folder or ""))
 
@@ -119,7 +122,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
 def drop_engine(settings: Settings) -> None:
     """Delete the configured index; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
     if settings.index_url:
-        with _extra("LIVEMEMFS_INDEX_URL is set", "postgres"):
+        with _extra("LIVEMEMFS_INDEX_URL is set", "search,postgres"):
             from livememfs.recall.postgres.schema import drop
 
         drop(settings.index_url, open_store(settings).label)
@@ -136,6 +139,24 @@ def _extra(because: str, extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise SettingsError(_NOT_INSTALLED.format(because, extra, f" ({error})")) from None
+
+
+@contextmanager
+def _search_extra() -> Iterator[None]:
+    """An import that only works where search was not left out."""
+    try:
+        yield
+    except ImportError as error:
+        # No brackets in it: pages of Markdown show this sentence too.
+        detail = f"search is not installed here ({error}); install livememfs with its extra `search`"
+        raise LiveMemError(detail, advice="pip install 'livememfs[search]'") from None
+
+
+def check_search(settings: Settings) -> None:
+    """LiveMemError where search was left out of this installation. Loads what a search needs, if it can."""
+    if not settings.index_url:
+        with _search_extra():
+            import_module("livememfs.recall.index.local")
 
 
 def index_folder(settings: Settings) -> Path:

@@ -36,6 +36,8 @@ class StoreQuestions:
     def __init__(self) -> None:
         self.last_error = ""
         self.failing_since: float | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        """Called when the store begins to fail."""
         self._again = float("-inf")
         self._answered = float("-inf")
         self._waiting: dict[int, float] = {}
@@ -72,6 +74,7 @@ class StoreQuestions:
             self.failing_since = None
         elif self.failing_since is None:
             self.failing_since = trio.current_time()
+            self.on_failure()
 
     # --- asking ---------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """The beacon: how a host tells the others what a LIST of new notes cannot show them.
 
 Owns `{space}/_changes/{host}.json`: a number that grows by one with each change and the keys changed last. Writing is
-put off a little, so that many changes make one object. Refuses to announce what every poller finds by itself (new
-notes, counts of uses), and to matter: a beacon that is lost costs the others some minutes, until they look at
-everything again. Trio thread only.
+put off a little, so that many changes make one object. Refuses to announce what every poller finds by itself (counts
+of uses, and new notes, but for the first one after minutes in which others may have looked at beacons alone), and to
+matter: a beacon that is lost costs the others some minutes, until they look at everything again. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ log = structlog.get_logger("livememfs.cache")
 WAIT = 0.1
 """Seconds for which an announcement waits for the next one."""
 RETRY = 5.0
+QUIET = 240.0
+"""Seconds after which a new note is announced again: whoever heard the last announcement looks at notes until then."""
+COMMANDS = "-commands"
+"""What ends the name of a host that is no mount; it announces all it does."""
 REMEMBERED = 512
 """Keys in one beacon. Who missed more than these looks at everything again."""
 
@@ -68,6 +72,7 @@ class _Space:
     recent: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     number: int = 0
     waiting: bool = False
+    announced: float = float("-inf")
 
 
 class Beacon:
@@ -82,6 +87,8 @@ class Beacon:
         self._spaces: dict[str, _Space] = {}
         self._changed = trio.Event()
         self._written = 0
+        self.seen_anyway: Callable[[str], bool] = bool
+        """Whether all others find new notes in a space by themselves, however long nobody announced anything."""
         upkeep.after_removals(self.wake)
 
     def key(self, space: str) -> str:
@@ -92,7 +99,7 @@ class Beacon:
         """Take note of a change that the bucket has. `new`: there was nothing under the key before."""
         parsed = keys.parse(key)
         space = parsed.space
-        if not space or space.startswith("_") or (new and parsed.kind == "note"):
+        if not space or space.startswith("_") or (new and parsed.kind == "note" and self._is_found(space)):
             return
         if parsed.kind == "index":
             return  # counts of uses: every host writes its own each minute, and the LIST of the beacons shows them
@@ -105,7 +112,13 @@ class Beacon:
         state.number += 1
         state.recent.append((state.number, key))
         state.waiting = True
+        state.announced = trio.current_time()
         self.wake()
+
+    def _is_found(self, space: str) -> bool:
+        """Whether all others find a new note by themselves."""
+        state = self._spaces.get(space)
+        return self.seen_anyway(space) or (state is not None and trio.current_time() - state.announced < QUIET)
 
     def wake(self) -> None:
         """Have what waits written."""

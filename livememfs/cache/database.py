@@ -9,7 +9,6 @@ Without a folder the database is in memory: commands that work without a mount k
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -133,7 +132,25 @@ def m004_moved(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE op ADD COLUMN moved INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts, m003_events, m004_moved)
+def m005_mirror(db: sqlite3.Connection) -> None:
+    """What was last the same in a plain directory and in the tree; see `mirror.rows`."""
+    # One row for each path, and one for the directory itself: path '', whose digest is the id in its marker.
+    db.execute(
+        """CREATE TABLE mirror (
+            path TEXT PRIMARY KEY, kind TEXT NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
+            ctime INTEGER NOT NULL, ino INTEGER NOT NULL, mode INTEGER NOT NULL, digest TEXT NOT NULL,
+            key TEXT NOT NULL, etag TEXT NOT NULL, behind INTEGER NOT NULL
+        ) WITHOUT ROWID"""
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_the_beginning,
+    m002_recovered_drafts,
+    m003_events,
+    m004_moved,
+    m005_mirror,
+)
 """Append only. The number of those that were run is the database's `user_version`."""
 
 
@@ -250,7 +267,7 @@ class Database:
         handle = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             os.posix_fallocate(handle, 0, RESERVE_BYTES)
-        except OSError:
+        except (OSError, AttributeError):  # macOS has no such call
             path.unlink()  # there is none to be had now; the next time there may be
         finally:
             os.close(handle)
@@ -267,7 +284,7 @@ class Database:
         except FileNotFoundError:
             return
         try:
-            os.fdatasync(handle)
+            getattr(os, "fdatasync", os.fsync)(handle)  # macOS has the second alone
         finally:
             os.close(handle)
 
@@ -329,6 +346,8 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 def _locked(folder: Path) -> int:
     """Make the folder ours. CacheInUse when it is another process's."""
+    import fcntl  # here: Windows has none
+
     private.make(folder)
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:

@@ -7,7 +7,6 @@ not. Trio thread only, before anything else runs.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from hashlib import blake2b
@@ -43,6 +42,8 @@ def cache_folder(below: Path, label: str) -> Path:
 
 
 def _in_use(folder: Path) -> bool:
+    import fcntl  # here: Windows has none
+
     try:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -373,30 +373,33 @@ class Names:
         await for_each(keys, ask, at_once=HEADS_AT_ONCE)
 
     async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
-        """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
-        with Listen(self._listening) as meanwhile:
+        """Ask for some objects and take note of them; returns them, and the keys of which more was heard meanwhile."""
+        asked = trio.current_time()
+        with Listen(self._listening) as meanwhile, Listen(self._listing) as heard_meanwhile:
             infos = await self.asking.call(question)
-        ours = {key for key, _ in meanwhile}
+        newer = {key for key, _ in (*meanwhile, *heard_meanwhile)}
         for info in infos:
             parent, name = split_key(info.key)
             level = self.levels.get(parent)
-            if level is None or info.key in ours or self._journal.ops.newest(info.key) is not None:
+            if level is None or info.key in newer or self._journal.ops.newest(info.key) is not None:
                 continue
+            if level.confirmed > asked:
+                continue  # somebody has asked later, and was answered earlier
             known = level.objects.get(name)
             if known is None or not _same_version(known, info):
                 self.learn(info)
-        return list(infos), ours
+        return list(infos), newer
 
     async def hear_range(
         self, prefix: str, after: str, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]
     ) -> list[ObjectInfo]:
         """The same for all objects on the level `prefix` whose name sorts after `after`: what is missing is gone."""
-        infos, ours = await self.hear(question)
+        infos, newer = await self.hear(question)
         level = self.levels.get(prefix)
         if level is not None:
             there = {info.key for info in infos}
             for key in [prefix + name for name in level.objects if name > after]:
-                if key not in there and key not in ours:
+                if key not in there and key not in newer:
                     self.lost(key)
         return infos
 

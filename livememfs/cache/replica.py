@@ -90,7 +90,7 @@ class Replica:
     ) -> None:
         self.unread = unread or Unread()
         self.background = background or Background()
-        self._database = Database(folder)
+        self.database = self._database = Database(folder)
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
         self.after_crash = self._database.after_crash
@@ -112,7 +112,7 @@ class Replica:
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
         self.beacon = Beacon(store, name, partial(knows, self.names), self.upkeep)
-        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
+        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background, now_ns)
         if announce:
             self.outcomes.subscribe(self.beacon.changed)
         if poll_interval is not None:

@@ -1,17 +1,16 @@
 """The watcher: finds out what other hosts did, so that names and versions need not be asked for again and again.
 
-Owns when to look and at what: at most two LISTs for each space in use and interval. One shows the space's own records
-and the hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known
-one. For writers that leave no beacon, directories that somebody has just looked into are listed every few seconds, and
-everything known every few minutes. Refuses to vouch for a space whose last look is older than the interval and a
-second. Trio thread only.
+Owns what to look at; `pace` has how often. In a calm space, where no other host was found at work for some minutes, it
+is one LIST, of the whole space where that fits on a page (`survey`), else of the hosts' beacons (`beacon`), which name
+what has changed. Where others are at work, at most two LISTs for each interval: one shows the space's own records and
+the beacons, the other shows notes newer than the last known one. For writers that leave no beacon, directories that
+somebody has just looked into are listed every few seconds then, and everything known every few minutes. Refuses to
+vouch for a space whose last look is older than the pause and a second. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,64 +18,41 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.cache.beacon import Announcement
-from livememfs.cache.levels import split_key
-from livememfs.concurrency import Background, for_each
-from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.cache.watching.listening import CLOCK_SKEW, Listener
+from livememfs.cache.watching.pace import IN_USE_SECONDS, Pace, Watched
+from livememfs.cache.watching.survey import Survey
+from livememfs.concurrency import Background
+from livememfs.errors import LiveMemError
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
-from livememfs.text.foreign import RECORD_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from livememfs.cache.beacon import Beacon
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
 
 log = structlog.get_logger("livememfs.cache")
 
-SLACK = 1.0
-"""Seconds beyond the interval for which a look is vouched for."""
-BACK_OFF = ((60.0, 0.75), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
-"""Up to this many seconds after the last use, this many intervals between two looks.
-
-In use, three looks at the records and beacons fall into two intervals, and every other one is at new notes as well:
-two requests an interval, with which an edit shows after three quarters of one and a note after one and a half.
-"""
 FORGOTTEN_AFTER = 86_400.0
-CLOCK_SKEW = timedelta(minutes=5)
-"""How far another host's clock may be behind for its new notes to be seen at once."""
 EVERYTHING_AFTER = 300.0
+EVERYTHING_SELDOM = 1_800.0
+"""The same for a calm space of which one LIST does not show all: it may take a LIST for each of many directories."""
+ROOM = 200
+"""Objects that must still fit on a page for new notes to be found there by everybody, until others have looked."""
 LISTED_AGAIN = 3.0
-"""Seconds after which a directory in use is listed again, for each page that it takes."""
+"""Seconds after which a directory in use is listed again, for each page that it takes; in a calm space
+`EVERYTHING_AFTER`."""
 IN_USE = 30.0
 """Seconds for which a directory is in use after somebody has looked into it."""
 IN_USE_AT_ONCE = 8
 """Directories of one space that are listed again by one look: those that were used last."""
 USED_LAST = 64
 """Directories of all spaces that a look considers for this, those that were used last."""
-ASKED_ONE_BY_ONE = 8
-"""Up to this many changed objects of one level are asked for; of more, the level is listed."""
-RELISTED = 64
 ROOT_BELIEVED = 30.0
-BEACONS_READ_FIRST = 32
 SPARE_NAMES = 32
 """Beacons and vectors that may have come since the last look."""
-
-
-@dataclass
-class _Space:
-    used: float
-    due: float
-    everything: float
-    looked: float = float("-inf")
-    baseline: float = float("inf")
-    is_space: bool = True
-    beacons: dict[str, str] = field(default_factory=dict)
-    heard: dict[str, Announcement | None] = field(default_factory=dict)
-    newest: str = ""
-    looking: trio.Event | None = None
-    notes_next: bool = True
-    names_asked: int = MAX_PAGE
 
 
 @dataclass(frozen=True)
@@ -90,19 +66,33 @@ class WatcherStatistics:
     full: int
 
 
+def _shows_work(key: str) -> bool:
+    """Whether a change says that somebody is at work: counts of uses and vectors are written unasked, and folders of
+    records come with our own beacon."""
+    record = key.partition("/")[2].startswith("_")
+    return not (record and (key.endswith("/") or keys.parse(key).kind == "index"))
+
+
 class Watcher:
     """Watches the spaces in use. `interval` is in seconds; `beacon` is our own, not to be listened to."""
 
-    def __init__(self, replica: Replica, interval: float, beacon: Beacon, background: Background) -> None:
+    def __init__(
+        self, replica: Replica, interval: float, beacon: Beacon, background: Background, now_ns: Callable[[], int]
+    ) -> None:
         self._background = background
         self._replica = replica
         self._interval = interval
+        self._pace = Pace(interval)
+        self._survey = Survey(replica.names, replica.journal)
         self._beacon = beacon
-        self._spaces: dict[str, _Space] = {}
+        self._listener = Listener(replica, beacon, self._stir, now_ns)
+        self._spaces: dict[str, Watched] = {}
         self._in_use: dict[str, float] = {}
         """Directories, each with the moment when somebody looked into it, the last at the end."""
         self._woken = trio.Event()
-        self._counts = {"looks": 0, "failures": 0, "announced": 0, "full": 0}
+        self._counts = {"looks": 0, "failures": 0}
+        beacon.seen_anyway = self._sees_all
+        replica.asking.on_failure = self._hurry
 
     # --- what the names ask (names.Watch) -----------------------------------------------------------------------
 
@@ -116,12 +106,12 @@ class Watcher:
         self._in_use[prefix] = now
         known = self._spaces.get(space)
         if known is None:
-            self._spaces[space] = _Space(used=now, due=now + self._interval, everything=now)
+            self._spaces[space] = Watched(used=now, due=now + self._interval, everything=now)
             self._woken.set()
             return
         idle = now - known.used
         known.used = now
-        if idle >= BACK_OFF[0][0]:
+        if idle >= IN_USE_SECONDS:
             known.due = min(known.due, now)
             self._woken.set()
 
@@ -145,8 +135,12 @@ class Watcher:
         state = self._spaces.get(prefix.partition("/")[0])
         return state.baseline if state is not None and self._vouches(state, now) else float("inf")
 
-    def _vouches(self, state: _Space, now: float) -> bool:
-        return state.is_space and now - state.looked <= self._interval + SLACK
+    def _vouches(self, state: Watched, now: float) -> bool:
+        return state.is_space and now - state.looked <= self._pace.believed(calm=self._is_calm(state, now))
+
+    def _is_calm(self, state: Watched, now: float) -> bool:
+        """While the store fails, looks find out when it answers again, and what waits is sent then."""
+        return state.is_calm(now) and self._replica.asking.failing_since is None
 
     async def catch_up(self, prefix: str) -> None:
         """See names.Watch."""
@@ -160,14 +154,35 @@ class Watcher:
     def rest(self) -> None:
         """Take what was used so far for unused: it was met, and nobody is in it yet."""
         for state in self._spaces.values():
-            state.used = trio.current_time() - BACK_OFF[0][0]
+            state.used = trio.current_time() - IN_USE_SECONDS
 
     def heard(self, change: Change) -> None:
         """A subscriber of the stream of changes: a prefix that becomes a space is watched from now on."""
         space = change.key.partition("/")[0]
         state = self._spaces.get(space)
-        if state is not None and change.key == keys.meta_key(space):
+        if state is None:
+            return
+        if change.key == keys.meta_key(space):
             state.is_space = change.kind == "put"
+        if change.origin == "remote" and change.key != self._beacon.key(space) and _shows_work(change.key):
+            self._stir(state)
+
+    def _stir(self, state: Watched) -> None:
+        now = trio.current_time()
+        state.stir(now, self._pace.pause(state, now, calm=False))
+        self._woken.set()
+
+    def _hurry(self) -> None:
+        """The store began to fail: look at the old pace, or nobody would know when it answers again."""
+        now = trio.current_time()
+        for state in self._spaces.values():
+            state.due = min(state.due, now + self._pace.pause(state, now, calm=False))
+        self._woken.set()
+
+    def _sees_all(self, space: str) -> bool:
+        """Whether whoever watches a calm space finds each new note there without being told."""
+        state = self._spaces.get(space)
+        return state is not None and state.room >= ROOM and self._is_calm(state, trio.current_time())
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -179,17 +194,17 @@ class Watcher:
                 self._forget(now)
                 for space, state in self._spaces.items():
                     if state.due <= now:
-                        state.due = now + self._pause(state, now)
                         if state.looking is not None or self._replica.asking.is_listing(f"{space}/"):
+                            state.due = now + self._pace.quick
                             continue  # whoever waits for names should not have to share the line with us
+                        state.due = now + self._pause(state, now)
                         nursery.start_soon(self._background.once, "watch", partial(self._look_around, space, state))
                 self._woken = trio.Event()
                 with trio.move_on_at(min((state.due for state in self._spaces.values()), default=float("inf"))):
                     await self._woken.wait()
 
-    def _pause(self, state: _Space, now: float) -> float:
-        idle = now - state.used
-        return self._interval * next(factor for limit, factor in BACK_OFF if idle < limit)
+    def _pause(self, state: Watched, now: float) -> float:
+        return self._pace.pause(state, now, calm=self._is_calm(state, now))
 
     def _forget(self, now: float) -> None:
         for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:
@@ -197,7 +212,7 @@ class Watcher:
         while self._in_use and now - self._in_use[first := next(iter(self._in_use))] > IN_USE:
             del self._in_use[first]
 
-    async def _look(self, space: str, state: _Space) -> None:
+    async def _look(self, space: str, state: Watched) -> None:
         """One look, by whoever comes first; who comes meanwhile waits for it. Raises nothing of the store's."""
         if state.looking is not None:
             await state.looking.wait()
@@ -206,52 +221,98 @@ class Watcher:
         asked = trio.current_time()
         self._counts["looks"] += 1
         try:
-            await self._look_at_records(space, state)
-            if state.is_space:
-                if state.notes_next:
-                    await self._look_at_new_notes(space, state)
-                state.notes_next = not state.notes_next
+            if state.baseline != float("inf") and self._is_calm(state, asked):
+                await self._look_calmly(space, state, asked)
+            else:
+                await self._look_closely(space, state)
         except LiveMemError as error:
             self._counts["failures"] += 1
             log.debug("a look at others' changes failed", space=space, reason=str(error))
         else:
             state.looked = asked
             state.baseline = min(state.baseline, asked)
+            state.due = max(state.due, asked + self._pause(state, trio.current_time()))
             self._replica.uploader.reachable()
         finally:
             state.looking.set()
             state.looking = None
 
-    async def _look_around(self, space: str, state: _Space) -> None:
+    async def _look_closely(self, space: str, state: Watched) -> None:
+        """Where another host is at work, or may be."""
+        state.room = -1
+        await self._look_at_records(space, state)
+        if state.is_space:
+            if state.notes_next:
+                await self._look_at_new_notes(space, state)
+            state.notes_next = not state.notes_next
+
+    async def _look_calmly(self, space: str, state: Watched, now: float) -> None:
+        """One LIST, of the whole space where that fits on a page."""
+        did_fit = state.fits
+        sees_all = state.is_space and (did_fit or now - state.surveyed >= EVERYTHING_AFTER)
+        if sees_all:
+            sees_all = await self._look_at_all(space, state, now)
+        else:
+            await self._look_at_records(space, state, briefly=True)
+        if state.is_space and not sees_all and (did_fit or not state.is_calm(now)):
+            await self._look_at_new_notes(space, state)  # as long as it did fit, nobody announced any
+
+    async def _look_at_all(self, space: str, state: Watched, now: float) -> bool:
+        """Whether that was all."""
+        found = await self._survey.take(f"{space}/")
+        state.surveyed = now
+        if found.complete:
+            state.fits, state.room, state.everything = True, MAX_PAGE - len(found.objects), now
+            await self._take_in(space, state, found.objects, surveyed=True)
+            return True
+        state.fits, state.room = False, -1
+        if found.objects[-1].key > f"{space}/{keys.CHANGES}0":
+            await self._take_in(space, state, found.objects, briefly=True)
+        else:
+            await self._look_at_records(space, state, briefly=True)
+        return False
+
+    async def _look_around(self, space: str, state: Watched) -> None:
         """A look that nobody waits for may take longer."""
         await self._look(space, state)
-        if self._vouches(state, trio.current_time()):
+        now = trio.current_time()
+        if self._vouches(state, now):
             try:
-                await self._look_at_everything(space, state, trio.current_time())
-                await self._look_at_what_is_in_use(f"{space}/", trio.current_time())
+                await self._look_at_everything(space, state, now)
+                now = trio.current_time()
+                again = EVERYTHING_AFTER if self._is_calm(state, now) else LISTED_AGAIN
+                await self._look_at_what_is_in_use(f"{space}/", now, again)
             except LiveMemError as error:
                 self._counts["failures"] += 1
                 log.debug("a full look failed", space=space, reason=str(error))
 
-    async def _look_at_records(self, space: str, state: _Space) -> None:
-        """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
-        replica = self._replica
-        found, _ = await replica.names.hear(lambda: self._records(space, state))
-        records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
-        made_here = replica.journal.ops.newest(keys.meta_key(space))
-        state.is_space = (
-            made_here.kind != "delete"
-            if made_here is not None
-            else any(info.key == keys.meta_key(space) for info in records)
-        )
+    async def _look_at_records(self, space: str, state: Watched, *, briefly: bool = False) -> None:
+        """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore.
+
+        `briefly`: of a space with a long ledger only what stands before it, which is the beacons.
+        """
+        found, _ = await self._replica.names.hear(lambda: self._records(space, state, briefly))
+        await self._take_in(space, state, found, briefly=briefly)
+
+    async def _take_in(
+        self, space: str, state: Watched, found: list[ObjectInfo], *, briefly: bool = False, surveyed: bool = False
+    ) -> None:
+        """What was heard of a space; `surveyed`: that is all of it, so that what beacons name is known."""
+        meta = keys.meta_key(space)
+        made_here = self._replica.journal.ops.newest(meta)
+        if made_here is not None:
+            state.is_space = made_here.kind != "delete"
+        elif not briefly or any(info.key == meta for info in found):
+            state.is_space = any(info.key == meta for info in found)
         changes = f"{space}/{keys.CHANGES}/"
         beacons = [info for info in found if info.key.startswith(changes) and info.key.endswith(".json")]
-        await self._listen(space, state, beacons)
+        await self._listener.listen(space, state, beacons, surveyed=surveyed)
 
-    async def _records(self, space: str, state: _Space) -> list[ObjectInfo]:
+    async def _records(self, space: str, state: Watched, briefly: bool) -> list[ObjectInfo]:
         """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.
 
-        Its runs are not for us, so where one was met, little more is asked for than what stood before it.
+        Its runs are not for us, so where one was met, little more is asked for than what stood before it. `briefly`:
+        nor is what comes after it, whose changes the beacons name.
         """
         store, beacons, ledger = self._replica.store, f"{space}/{keys.CHANGES}0", f"{space}/{keys.LEDGER}0"
         page = await store.list_page(f"{space}/_", limit=state.names_asked)
@@ -264,67 +325,11 @@ class Watcher:
             return found
         before = [info for info in found if info.key < f"{space}/{keys.LEDGER}/"]
         state.names_asked = min(len(before) + SPARE_NAMES, MAX_PAGE)
+        if briefly:
+            return before
         return before + list((await list_all(store, f"{space}/_", start_after=ledger)).objects)
 
-    async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
-        """Read the beacons that moved, and look at what they name."""
-        moved = [
-            info for info in beacons if state.beacons.get(info.key) != info.etag and info.key != self._beacon.key(space)
-        ]
-        first = state.baseline == float("inf")
-        changed: set[str] = set()
-        everything = False
-        read: dict[str, Announcement | None] = {}
-
-        async def listen(info: ObjectInfo) -> None:
-            read[info.key] = await self._read(info)
-
-        chosen = moved[:BEACONS_READ_FIRST] if first else moved
-        await for_each(chosen, listen)
-        for info in chosen:
-            told = read[info.key]
-            missed: list[str] | None = []
-            if told is not None:  # of one that was not there before, everything is news
-                missed = told.since(state.heard.get(info.key)) if info.key in state.beacons else told.all()
-            if not first and missed is None:
-                everything = True
-            elif not first and missed:
-                changed.update(missed)
-        if everything:
-            await self._relist(f"{space}/")
-        elif changed:
-            self._counts["announced"] += len(changed)
-            await self._look_at(changed)
-        state.heard |= read  # only now: what failed half-way is read again, and is news then as well
-        state.beacons |= {info.key: info.etag for info in moved}
-
-    async def _read(self, info: ObjectInfo) -> Announcement | None:
-        """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""
-        replica = self._replica
-        if info.size > RECORD_BYTES:
-            replica.unread.note(info.key, info.etag, f"it has {info.size:,} bytes")
-            return None
-        try:
-            found = await replica.asking.call(lambda: replica.store.get(info.key))
-        except ObjectMissing:
-            return None
-        return await replica.unread.read(found, Announcement.parse)
-
-    async def _look_at(self, changed: set[str]) -> None:
-        """Find out what became of objects, level by level. Levels that nobody looked at need nothing."""
-        by_level: defaultdict[str, list[str]] = defaultdict(list)
-        for key in changed:
-            parent, _ = split_key(key)
-            while parent and self._replica.names.levels.get(parent) is None:
-                parent, key = split_key(parent[:-1])[0], parent  # a folder may have come or gone one level up
-            by_level[parent].append(key)
-        for level, found in by_level.items():
-            if len(found) <= ASKED_ONE_BY_ONE and all(split_key(key)[0] == level for key in found):
-                await self._replica.names.look_again(found)
-            else:
-                await self._replica.names.refresh(level)
-
-    async def _look_at_new_notes(self, space: str, state: _Space) -> None:
+    async def _look_at_new_notes(self, space: str, state: Watched) -> None:
         """Notes whose time is later than the newest known one's, less what clocks may differ."""
         prefix = keys.live_prefix(space)
         level = self._replica.names.levels.get(prefix)
@@ -342,41 +347,28 @@ class Watcher:
         if found:
             state.newest = max(state.newest, found[-1].key[len(prefix) :])
 
-    async def _look_at_everything(self, space: str, state: _Space, now: float) -> None:
-        """For writers that are not livememfs and leave no beacon."""
-        if now - state.everything < EVERYTHING_AFTER or now - state.used > EVERYTHING_AFTER:
+    async def _look_at_everything(self, space: str, state: Watched, now: float) -> None:
+        """For writers that are not livememfs and leave no beacon; seldom where no other host is at work."""
+        often = EVERYTHING_SELDOM if self._is_calm(state, now) else EVERYTHING_AFTER
+        if now - state.everything < often or now - state.used >= EVERYTHING_AFTER:
             return
         state.everything = now
-        await self._relist(f"{space}/")
+        await self._listener.relist(f"{space}/")
 
-    async def _look_at_what_is_in_use(self, space: str, now: float) -> None:
+    async def _look_at_what_is_in_use(self, space: str, now: float, again: float) -> None:
         """For the same writers, in directories that somebody has just looked into."""
         names, due = self._replica.names, list[str]()
         for prefix, used in islice(reversed(self._in_use.items()), USED_LAST):  # a `find` uses very many
             level = names.levels.get(prefix) if prefix.startswith(space) and now - used <= IN_USE else None
             if level is not None:
                 pages = 1 + len(level.objects) // MAX_PAGE
-                due += [prefix] if now - level.confirmed >= LISTED_AGAIN * pages else []
+                due += [prefix] if now - level.confirmed >= again * pages else []
         for prefix in due[:IN_USE_AT_ONCE]:
             await names.refresh(prefix)
 
-    async def _relist(self, prefix: str) -> None:
-        """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""
-        self._counts["full"] += 1
-        levels = self._replica.names.levels.below(prefix)
-        asked: set[str] = set()
-        try:
-            for level in levels[-RELISTED:]:
-                await self._replica.names.refresh(level)
-                asked.add(level)
-        finally:
-            for level in levels:
-                if level not in asked:
-                    self._replica.names.doubt(level)
-
     def statistics(self) -> WatcherStatistics:
         """Counters, cheap."""
-        return WatcherStatistics(spaces=len(self._spaces), **self._counts)
+        return WatcherStatistics(spaces=len(self._spaces), **self._counts, **self._listener.counts)
 
 
 def _earlier(name: str) -> str:

@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
     "Begin, and look after it": {
         "init": Listed("first.init", "Set it up: store, model, configuration, mount, a first space, agents."),
         "mount": Listed("mounting.mount", "Mount the memory on MOUNTPOINT."),
+        "sync": Listed("serving.sync", "Keep the plain directory DIR equal to the bucket, both ways, without FUSE."),
         "umount": Listed("mounting.umount", "Unmount, and wait until everything is saved."),
         "status": Listed("mounting.status", "Show the mounts and their states."),
         "top": Listed("mounting.top", "Show what the mounts are doing, again and again."),
@@ -76,6 +77,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "mcp": Listed("serving.mcp", "Serve MCP on standard input and output, or over HTTP."),
         "web": Listed("serving.web", "Serve the live page, MCP (/mcp) and figures (/metrics) over HTTP."),
         "dav": Listed("serving.dav", "Serve the tree over WebDAV, for file managers and where nothing can be mounted."),
+        "hook": Listed("serving.hook", "Have a mirror answer the event of an agent that is on standard input."),
         "token": Listed("serving.token", "Tokens for MCP and the live page, and for limited mounts.", is_group=True),
     },
     "In, out, and upkeep": {

@@ -31,9 +31,11 @@ except OSError as error:
 
 
 def mount_points(table: Path = MOUNTINFO) -> list[str]:
-    """The mount points of livememfs that the kernel has."""
-    points = []
-    for line in table.read_text(errors="surrogateescape").split("\n"):
+    """The mount points of livememfs that the kernel has; none where it is not Linux."""
+    points, lines = [], list[str]()
+    with suppress(FileNotFoundError):
+        lines = table.read_text(errors="surrogateescape").split("\n")
+    for line in lines:
         before, _, after = line.partition(" - ")
         if after.split(" ", 1)[0] == KERNEL_TYPE:
             points.append(_unescape(before.split(" ")[4]))

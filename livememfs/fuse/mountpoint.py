@@ -1,7 +1,7 @@
 """The directory that is mounted on: its checks, and unmounting.
 
-Owns what needs no session, so that a short command need not load pyfuse3. Refuses mount points whose content a mount
-would hide. Any thread.
+Owns what needs no session, so that a short command need not load pyfuse3, and whether that is there at all. Refuses
+mount points whose content a mount would hide. Any thread.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shlex
 import stat
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,17 @@ from livememfs.fuse.mounted import ask, mount_points
 log = structlog.get_logger("livememfs.fuse")
 
 FUSERMOUNT_SECONDS = 30
+
+
+def check_library() -> None:
+    """Raise MountError where what speaks with the kernel is not installed, or cannot be loaded. Loads it, if it can."""
+    try:
+        import pyfuse3  # noqa: F401 - only whether it can be had
+    except ImportError as error:
+        if sys.platform != "linux":
+            raise MountError("livememfs mounts on Linux alone; everything else works here") from None
+        advice = "pip install 'livememfs[mount]'; everything but mounting works without it"
+        raise MountError(f"this installation cannot mount: {error}", advice=advice) from None
 
 
 def check_mountpoint(path: Path) -> None:

@@ -21,6 +21,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
 from livememfs.recall.meanings import Meanings, OpenFormer, OpenModel
+from livememfs.recall.search.found import RankedHit
 from livememfs.recall.search.incode import marked
 from livememfs.recall.search.query import Query, parse
 from livememfs.recall.turn.athand import AtHand, read_newest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from livememfs.recall.index.feeder import Feeder
     from livememfs.recall.index.sharing import Sharing, SharingStatistics
     from livememfs.recall.index.vectors import Floats
-    from livememfs.recall.search.ranking import RankedHit, Ranking
+    from livememfs.recall.search.ranking import Ranking
 
 log = structlog.get_logger("livememfs.recall")
 
@@ -76,11 +77,15 @@ class SearchAnswer:
 
 @dataclass(frozen=True)
 class RecallStatistics:
-    """Questions since the start, those answered from memory, objects not yet indexed; figures of what is open."""
+    """Questions since the start, those answered from memory, objects not yet indexed; figures of what is open.
+
+    :seconds_left: until every text that is indexed has a vector, at the pace of the last ones; None before the first
+    """
 
     questions: int
     repeated: int
     waiting: int
+    seconds_left: float | None
     last_error: str
     index: IndexStatistics | None
     model: EmbedStatistics | None
@@ -232,11 +237,11 @@ class Recall:
         return await marked(self._code, answer)
 
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> SearchAnswer:
-        from livememfs.recall.search.ranking import RankedHit, search
-
         notes: list[str] = []
         try:
             index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
+            from livememfs.recall.search.ranking import search  # only once the index is open: it may not be installed
+
             vector = None if query.is_filter_only else await self._meanings.question(query.text, notes)
             # Copied before the search: another question may clear it meanwhile, when the index has caught up, but this
             # search may have read the index before that.
@@ -369,14 +374,14 @@ class Recall:
                 await trio.sleep_until(self._asked + QUIET)
 
     async def _open(self) -> None:
+        if self._nursery is None:
+            raise LiveMemError("the search has not been started")
+        if self._index is None:
+            self._index = await trio.to_thread.run_sync(self._open_engine)  # says so where no index is installed
         from livememfs.recall.index.feeder import Feeder
         from livememfs.recall.index.local import Index
         from livememfs.recall.index.sharing import Sharing
 
-        if self._nursery is None:
-            raise LiveMemError("the search has not been started")
-        if self._index is None:
-            self._index = await trio.to_thread.run_sync(self._open_engine)
         self._elsewhere = not isinstance(self._index, Index)
         if self._elsewhere:
             self._nursery.start_soon(self._ask_for_figures, self._index)
@@ -456,11 +461,14 @@ class Recall:
 
     def statistics(self) -> RecallStatistics:
         """Counters, cheap but for those of an open index."""
+        feeder, figures = self._feeder, self._figures()
+        pace = feeder.seconds_a_text if feeder is not None else 0.0
         return RecallStatistics(
             **self._counts,
-            waiting=self._feeder.waiting if self._feeder is not None else 0,
-            last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
-            index=self._figures(),
+            waiting=feeder.waiting if feeder is not None else 0,
+            seconds_left=round(pace * (figures.pieces - figures.embedded), 1) if pace and figures is not None else None,
+            last_error=self._last_error or (feeder.last_error if feeder is not None else ""),
+            index=figures,
             model=self._meanings.model.statistics() if self._meanings.model is not None else None,
             sharing=self._sharing.statistics() if self._sharing is not None else None,
         )

@@ -8,7 +8,6 @@ one address. Refuses to read a request: hypercorn does. Trio thread only.
 
 from __future__ import annotations
 
-import resource
 import socket
 from collections import Counter
 from collections.abc import Sequence
@@ -72,6 +71,8 @@ class ClientConnections:
     """All connections of a server."""
 
     def __init__(self, app: Any) -> None:
+        import resource  # here: Windows has none
+
         self._app, self._config, self._context = ASGIWrapper(app), Config(), WorkerContext(None)
         self._config.errorlog = self._config.accesslog = None
         self._config.include_server_header = False

@@ -32,7 +32,8 @@ class FileContent:
         """The bytes, a part at a time. OSError, also where the file ends early: it was damaged."""
         left = self.size
         with self.path.open("rb", buffering=0) as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+            if hasattr(os, "posix_fadvise"):  # macOS has none
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
             while left:
                 part = file.read(min(PART, left))
                 if not part:

@@ -97,6 +97,8 @@ class Root(PlainDirectory):
             return self._search
         if place := self._places.get(name):
             return place
+        if (known := await self._watched(name)) is not None:
+            return known
         listing = await self.context.replica.names.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.names.listing("", max_age=ROOT_SECONDS)
@@ -116,6 +118,13 @@ class Root(PlainDirectory):
         if not self.shows(name):
             raise errors.NotFound(path=self.path_of(name))
         return await self.known.look_up(name, listing)
+
+    async def _watched(self, name: str) -> Space | None:
+        """A space that is looked at anyhow: as long as it has its record, nobody need ask whether it is there."""
+        known, names = self._spaces.get(name), self.context.replica.names
+        if known is None or not self.shows(name) or not names.watched(f"{name}/"):
+            return None
+        return known if keys.META in (await names.listing(f"{name}/")).objects else None
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()

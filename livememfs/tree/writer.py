@@ -7,7 +7,6 @@ default is used. Any thread; reads a few small files of the kernel.
 
 from __future__ import annotations
 
-import pwd
 from pathlib import Path, PurePosixPath
 
 from livememfs.records import agentnames
@@ -45,6 +44,8 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
 
 def user_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
     """The name of the user to whom process `pid` belongs; `default` when there is none or it cannot be seen."""
+    import pwd  # here: Windows has none
+
     try:
         return pwd.getpwuid((proc / str(pid)).stat().st_uid).pw_name if pid else default
     except (OSError, KeyError):

@@ -9,6 +9,7 @@ again. Main thread; hosts that do something at the same moment each have a threa
 from __future__ import annotations
 
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -24,10 +25,11 @@ import trio
 
 from benchlib import indexing, servers
 from benchlib.places import OurMount
-from benchlib.seed import UPLOADS
+from benchlib.seed import START, UPLOADS
 from benchlib.table import aligned
 from livememfs.concurrency import for_each
 from livememfs.records import keys
+from livememfs.records.space import Meta
 from livememfs.store.base import Store, list_all
 
 SPACE = "shared"
@@ -37,6 +39,7 @@ SEEN_WITHIN = 30.0
 LOOK_SECONDS = 0.02
 SEEN_FIRST = 2.0
 """For so long a host looks into a space before anything is counted: it has read some beacons then."""
+SILENT_SECONDS = 12.0
 TOUCHED_SECONDS = 3.0
 """How often a space in use is looked into."""
 
@@ -119,11 +122,12 @@ class Host:
 
 
 def is_look(verb: str, target: str) -> bool:
-    """Whether a request is one by which a mount finds out what others did: a space's records, or its new notes."""
+    """Whether a request is one by which a mount finds out what others did: a space, its records, or its new notes."""
     query = parse_qs(target.partition("?")[2], keep_blank_values=True)
     prefix = query.get("prefix", [""])[0]
+    whole_space = prefix.count("/") == 1 and prefix.endswith("/") and "delimiter" not in query
     new_notes = prefix.endswith(f"/{keys.LIVE}/") and "start-after" in query
-    return verb == "list" and (prefix.endswith("/_") or new_notes)
+    return verb == "list" and (prefix.endswith("/_") or new_notes or whole_space)
 
 
 @contextmanager
@@ -180,6 +184,66 @@ def _be_there(hosts: Sequence[Host], seconds: float) -> None:
         time.sleep(min(left, TOUCHED_SECONDS))
 
 
+# --- hearing of who was silent ---------------------------------------------------------------------------------------
+
+
+def silence(hosts: Sequence[Host], rounds: int) -> Iterator[tuple[str, ...]]:
+    """How soon one host sees the first change of another in a space where none was at work, and the next one.
+
+    Each round has a space of its own, which both have been in for longer than a calm host's pause.
+    """
+    writer, reader = hosts[:2]
+    spaces = [Path(_silent(number), keys.LIVE) for number in range(rounds)]
+    stay = _Presence([host.mount.path / space for host in (writer, reader) for space in spaces]).stay
+    chance, first, later = random.Random(7), list[float](), list[float]()
+    stay(SILENT_SECONDS)
+    for space in spaces:
+        for delays in (first, later):
+            stay(chance.uniform(0, SILENT_SECONDS))
+            text = f"Of {time.monotonic()}.\n"
+            (writer.mount.path / space / "note.md").write_text(text)
+            written = time.monotonic()
+            delays.append(_heard(reader.mount.path / space, set(), text, stay) - written)
+    for what, delays in (("a first change, after silence", first), ("the next change", later)):
+        remark = f"read there after {statistics.median(delays):.1f} s, {max(delays):.1f} s at most, of {rounds}"
+        yield (what, "another", "", "", "", "", "", remark)
+
+
+def _silent(number: int) -> str:
+    return f"silent-{number:02}"
+
+
+def make_spaces(store: Store, names: Sequence[str]) -> None:
+    """Spaces by a program that is no host, so none of these was at work there; closes the store."""
+
+    async def make() -> None:
+        for name in names:
+            await store.put(keys.meta_key(name), Meta(name, "made to be measured", "bench", START).render())
+        await store.aclose()
+
+    trio.run(make)
+
+
+class _Presence:
+    """Somebody who is in many folders at the same time."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._looked = float("-inf")
+
+    def stay(self, seconds: float) -> None:
+        """Sleep, and look into all of them now and then."""
+        until = time.monotonic() + seconds
+        while True:
+            if time.monotonic() - self._looked >= TOUCHED_SECONDS:
+                self._looked = time.monotonic()
+                for folder in self._folders:
+                    list(folder.iterdir())
+            if (left := until - time.monotonic()) <= 0:
+                return
+            time.sleep(min(left, TOUCHED_SECONDS))
+
+
 # --- writing and hearing of it ---------------------------------------------------------------------------------------
 
 
@@ -212,14 +276,14 @@ def _write(folder: Path, form: str, number: int, text: str) -> None:
         (folder / f"{form.split()[0]}-{time.monotonic_ns()}.md").write_text(text)
 
 
-def _heard(folder: Path, before: set[str], text: str) -> float:
+def _heard(folder: Path, before: set[str], text: str, stay: Callable[[float], None] = time.sleep) -> float:
     """Look until something has that text, what is new first; when it did. What did not change costs no request."""
     until = time.monotonic() + SEEN_WITHIN
     while time.monotonic() < until:
         there = sorted(folder.iterdir(), key=lambda path: path.name in before)
         if any(path.is_file() and path.read_text().endswith(text) for path in there):
             return time.monotonic()
-        time.sleep(LOOK_SECONDS)
+        stay(LOOK_SECONDS)
     raise RuntimeError(f"not seen within {SEEN_WITHIN} s: {text}")
 
 
@@ -355,12 +419,12 @@ def rows(
     """The lines of the table, one after the other."""
     names = indexing.fill(open_store(server), sizes.indexed)
     with hosts_of(server, max(sizes.hosts), home) as hosts:
-        hosts[0].start()
-        for folder in (SPACE, f"{SPACE}/files"):
-            (hosts[0].mount.path / folder).mkdir()
-        hosts[0].settle()
+        make_spaces(open_store(server), [SPACE, *map(_silent, range(sizes.rounds))])
         for count in sizes.hosts:
             yield from idle(hosts[:count], sizes.settled, sizes.idle)
+        (hosts[0].mount.path / SPACE / "files").mkdir()
+        hosts[0].settle()
+        yield from silence(hosts, sizes.rounds)
         for form in FORMS:
             yield from spread(hosts, form, sizes.rounds)
         yield from consolidate(hosts, sizes.taken, lambda: runs_in(open_store(server)))

@@ -422,10 +422,12 @@ SCRIPTS: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_a_crash_at_every_moment_loses_nothing_and_does_nothing_twice(tmp_path: Path, script: list[Step]) -> None:
+    """Those before the first step, in which the database is made, are the same for all: one script dies there."""
     whole = Story(tmp_path / "whole", script).run()
-    for at in range(1, whole.count + 1):
+    before = 0 if script is next(iter(SCRIPTS.values())) else Story(tmp_path / "empty", []).run().count
+    for at in range(before + 1, whole.count + 1):
         Story(tmp_path / str(at), script).run(at)
-    print(f"{whole.count} crashes")
+    print(f"{whole.count - before} crashes")
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)

@@ -245,7 +245,7 @@ async def test_what_an_older_livememfs_has_accepted_is_stored_by_this_one(
 ) -> None:
     async with machine.stopped() as replica:
         save(replica, b"text")
-        for statement in ("ALTER TABLE op DROP COLUMN moved", "PRAGMA user_version = 3"):
+        for statement in ("ALTER TABLE op DROP COLUMN moved", "DROP TABLE mirror", "PRAGMA user_version = 3"):
             replica._database._db.execute(statement)
 
     async with machine.running() as replica:

@@ -7,65 +7,35 @@ from typing import Any
 
 import pytest
 import trio
+from several import CLOCK, INTERVAL, META, NOTE, SOON, Host
 from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.asking import OUTAGE_PAUSE
-from livememfs.cache.beacon import REMEMBERED, Announcement
+from livememfs.cache.beacon import REMEMBERED, WAIT, Announcement
 from livememfs.cache.replica import Replica
 from livememfs.cache.watcher import (
-    ASKED_ONE_BY_ONE,
-    BEACONS_READ_FIRST,
     EVERYTHING_AFTER,
     IN_USE,
     LISTED_AGAIN,
-    RELISTED,
     ROOT_BELIEVED,
     SPARE_NAMES,
     Watcher,
 )
+from livememfs.cache.watching.listening import ASKED_ONE_BY_ONE, BEACONS_READ_FIRST, RELISTED
+from livememfs.cache.watching.pace import CALM_SECONDS
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
-from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 from livememfs.text.foreign import RECORD_BYTES, Unreadable
 
-INTERVAL = 2.0
-SOON = INTERVAL + 1.0
-META = keys.meta_key("s")
-NOTE = "s/live/20261122T0910{:02}_me_decision_0a1b2c{:02}.md"
-
-
-class Host:
-    """One host of a bucket; `told` are the changes by others that it was told of."""
-
-    def __init__(self, memory: MemoryStore, name: str, *, announces: bool = True) -> None:
-        self.store = FaultyStore(memory)
-        self.replica = Replica(self.store, host=name, announce=name if announces else "", poll_interval=INTERVAL)
-        self.told: list[tuple[str, str]] = []
-        self.replica.changes.subscribe(
-            lambda change: (
-                self.told.append((change.kind, change.key))
-                if change.origin == "remote" and keys.CHANGES not in change.key
-                else None
-            )
-        )
-
-    async def names(self, prefix: str) -> set[str]:
-        level = await self.replica.names.listing(prefix)
-        return {*level.objects, *level.folders} - {""}
-
-    async def put(self, key: str, data: bytes) -> None:
-        self.replica.save(key, data, meta={}, base=self.replica.names.now(key))
-        await self.replica.uploaded()
-
 
 class Two:
-    """A bucket with one space, the host that looks and the host that changes things."""
+    """A bucket with one space, the host that looks and the host that changes things; it did so a moment ago."""
 
     def __init__(self) -> None:
-        self.memory = MemoryStore(ManualClock())
+        self.memory = MemoryStore(CLOCK)
         self.here, self.there = Host(self.memory, "here"), Host(self.memory, "there")
 
 
@@ -81,13 +51,14 @@ async def two(autojump_clock: Clock, nursery: trio.Nursery) -> Two:
     made = Two()
     await made.memory.put(META, b"{}")
     await made.memory.put("s/live/.keep", b"")
-    await made.memory.put("s/file", b"old")
+    await made.memory.put("s/file", b"older")
     await made.memory.put(NOTE.format(1, 1), b"note")
-    for host in (made.here, made.there):
+    for host in (made.there, made.here):
         await nursery.start(host.replica.run)
-        await host.names("s/")
-        await host.names("s/live/")
-        await host.names("s/folder/")
+        await host.look_around()
+        if host is made.there:
+            await host.put("s/file", b"old")
+            await trio.sleep(2 * WAIT)
     await trio.sleep(SOON)
     made.here.told.clear()
     made.here.store.forget()
@@ -140,7 +111,7 @@ async def test_of_a_long_ledger_little_is_listed(two: Two, autojump_clock: Clock
     two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how long the pages are
     await trio.sleep(SOON)
     assert sizes
-    assert max(sizes) <= SPARE_NAMES
+    assert max(sizes) <= 1 + SPARE_NAMES  # the other host's beacon
     for number in range(2 * SPARE_NAMES):
         await two.memory.put(f"s/_changes/gone-{number:04}.json", b"{}")
     await two.there.put("s/file", b"new")
@@ -294,14 +265,25 @@ async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock:
 
 
 @pytest.mark.parametrize(
-    ("idle", "intervals"),
-    [(0.0, 0.75), (50.0, 0.75), (70.0, 4.0), (550.0, 4.0), (650.0, 15.0), (3_500.0, 15.0), (4_000.0, 30.0)],
+    ("idle", "intervals", "calm"),
+    [
+        (0.0, 0.75, 5.0),
+        (50.0, 0.75, 5.0),
+        (70.0, 4.0, 5.0),
+        (550.0, 4.0, 5.0),
+        (650.0, 15.0, 15.0),
+        (3_500.0, 15.0, 15.0),
+        (4_000.0, 30.0, 30.0),
+    ],
 )
+@pytest.mark.parametrize("is_calm", [False, True], ids=["others are at work", "alone"])
 async def test_the_longer_nobody_is_there_the_longer_are_the_pauses(
-    autojump_clock: Clock, nursery: trio.Nursery, idle: float, intervals: float
+    autojump_clock: Clock, nursery: trio.Nursery, idle: float, intervals: float, calm: float, is_calm: bool
 ) -> None:
-    memory = MemoryStore(ManualClock())
+    memory = MemoryStore(CLOCK)
     await memory.put(META, b"{}")
+    if not is_calm:
+        await memory.put("s/_changes/there.json", b'{"epoch": "e", "seq": 0, "recent": []}')
     watcher = Host(memory, "here").replica.watcher
     watcher.used("s/")
     await trio.sleep(idle)
@@ -310,11 +292,11 @@ async def test_the_longer_nobody_is_there_the_longer_are_the_pauses(
     await _next_look(watcher)
     started = trio.current_time()
     await _next_look(watcher)
-    assert trio.current_time() - started == pytest.approx(intervals * INTERVAL, abs=0.11)
+    assert trio.current_time() - started == pytest.approx((calm if is_calm else intervals) * INTERVAL, abs=0.11)
 
 
 async def test_a_space_that_nobody_uses_for_a_day_is_forgotten(autojump_clock: Clock, nursery: trio.Nursery) -> None:
-    memory = MemoryStore(ManualClock())
+    memory = MemoryStore(CLOCK)
     await memory.put(META, b"{}")
     store = FaultyStore(memory)
     watcher = Replica(store, host="here", poll_interval=300.0).watcher
@@ -561,7 +543,7 @@ async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two
     assert two.here.replica.names.watched("plain/")
 
     await two.memory.delete(keys.meta_key("plain"))
-    await trio.sleep(SOON)
+    await trio.sleep(CALM_SECONDS)
     assert not two.here.replica.names.watched("plain/")
 
 
@@ -585,7 +567,7 @@ async def test_the_first_note_of_a_space_is_told(two: Two, autojump_clock: Clock
     await trio.sleep(SOON)
     first = "empty/live/20261122T091001_me_decision_0a1b2c01.md"
     await two.memory.put(first, b"note")
-    await trio.sleep(SOON)
+    await trio.sleep(CALM_SECONDS)
     assert ("put", first) in two.here.told
 
 

@@ -85,12 +85,16 @@ def doctor_where(breaking: str, tmp_path: Path, *options: str, **settings: str) 
     # In this namespace, what other tests have mounted is not there.
     named = """awk '$3 == "fuse.livememfs" { print $2 }' /proc/self/mounts"""
     alone = f"""{named} | while read -r at; do umount -l "$(printf '%b' "$at")"; done"""
+    # These tests run without pyfuse3 and /dev/fuse, and this machine has both unless its breaking says otherwise.
+    alone += "\nmount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/fuse c 10 229"
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "pyfuse3.py").touch()
     program = 'exec setpriv --bounding-set=-dac_override,-dac_read_search,-fowner "$@"'
     command = [sys.executable, "-m", "livememfs", "doctor", "--json", *options]
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{tmp_path}/there:{ROOT}",
         "LC_ALL": "C.UTF-8",
         "LIVEMEMFS_EMBED_MODEL": "none",
         **{name: value for name, value in os.environ.items() if name.startswith(("XDG_", "LIVEMEMFS_"))},

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commandline import Asks, Cli, Ended
 
+from livememfs.cli.checks import machine
 from livememfs.cli.main import main
 from livememfs.cli.mounting import mounts
 
@@ -32,6 +33,14 @@ def nothing_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's table without what other tests have mounted at the same time."""
     (tmp_path / "mountinfo").touch()
     monkeypatch.setattr(mounts, "MOUNTINFO", tmp_path / "mountinfo")
+
+
+@pytest.fixture
+def can_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that could mount, for what only asks whether it can: these tests run without pyfuse3 and /dev/fuse."""
+    monkeypatch.setattr("livememfs.fuse.mountpoint.check_library", lambda: None)
+    monkeypatch.setattr(machine, "check_library", lambda: None)
+    monkeypatch.setattr(machine, "DEVICE", Path("/dev/null"))
 
 
 @pytest.fixture

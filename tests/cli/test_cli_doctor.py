@@ -14,7 +14,7 @@ from livememfs.store.capabilities import Capabilities
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.llm import Scripted, ScriptedLLM
 
-pytestmark = pytest.mark.usefixtures("nothing_mounted")
+pytestmark = pytest.mark.usefixtures("nothing_mounted", "can_mount")
 
 
 def named(checks: list[dict[str, str]], name: str) -> dict[str, str]:

@@ -20,6 +20,8 @@ from livememfs.records.names import check_space_name
 
 Answers = Callable[..., Asker]
 
+pytestmark = pytest.mark.usefixtures("can_mount")
+
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:

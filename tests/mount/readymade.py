@@ -3,7 +3,7 @@
 Run as a program this forks a process for each request on its standard input, a socket. A request is a JSON object with
 `arguments` of the command, `environment`, `cwd` and `limit`, and these descriptors: standard output, standard error,
 for a daemon the one on which it says that it is ready, and one that is told the process's pid and later its exit
-status, a line each.
+status, a line each. A command that was forked here and mounts in the background has its daemon forked here, too.
 
 `Process` is the tests' side of it. LIVEMEMFS_TEST_LONG=1 has `machine` start everything as a command instead.
 """
@@ -21,14 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 IMPORTED = (
     "livememfs.app.serving",
     "livememfs.cli.mounting.daemon",
+    "livememfs.fuse.mount",
     "livememfs.cli.main",
     "livememfs.cli.mounting.mount",
     "livememfs.llm.client",
@@ -40,6 +42,8 @@ IMPORTED = (
 was forked after it was loaded does not end.
 """
 LARGEST = 200_000
+LIMIT = 300
+"""Seconds after which a daemon in the background ends, whatever it is doing."""
 SERVERS: list[socket.socket] = []
 """The one that is asked, while `serving` lasts."""
 
@@ -53,22 +57,23 @@ def serve() -> None:
         import_module(name)
     gc.freeze()
     requests = socket.socket(fileno=0)
+    of_commands, commands = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     told: dict[int, tuple[int, int]] = {}
     while True:
-        ready, _, _ = select.select([requests, *told], [], [])
+        ready, _, _ = select.select([requests, of_commands, *told], [], [])
         for pidfd in told.keys() & set(ready):
             pid, teller = told.pop(pidfd)
             _, status = os.waitpid(pid, 0)
             _tell(teller, os.waitstatus_to_exitcode(status))
             os.close(teller)
             os.close(pidfd)
-        if requests in ready:
-            message, descriptors, _, _ = socket.recv_fds(requests, LARGEST, 4)
+        for asked in {requests, of_commands} & set(ready):
+            message, descriptors, _, _ = socket.recv_fds(asked, LARGEST, 4)
             if not message:
                 return
             pid = os.fork()
             if pid == 0:
-                _become(json.loads(message), descriptors)
+                _become(json.loads(message), descriptors, commands)
             *used, teller = descriptors
             for descriptor in used:
                 os.close(descriptor)
@@ -76,24 +81,37 @@ def serve() -> None:
             _tell(teller, pid)
 
 
+def _in_background(arguments: list[str], *, stderr: Any, pass_fds: Sequence[int], env: dict[str, str], **_: Any) -> Any:
+    """The daemon that a command starts with `python -m livememfs`, and tells where to say that it is ready."""
+    command, *options = arguments[3:]
+    at = options.index("--ready-fd")
+    with open(os.devnull, "wb") as nothing:
+        streams = (nothing.fileno(), stderr.fileno(), *pass_fds)
+        return Process([command, *options[:at], *options[at + 2 :]], env, LIMIT, *streams, session=True)
+
+
 def _tell(teller: int, number: int) -> None:
     with suppress(BrokenPipeError):  # the test has ended without waiting for it
         os.write(teller, f"{number}\n".encode())
 
 
-def _become(request: dict[str, Any], descriptors: list[int]) -> None:
+def _become(request: dict[str, Any], descriptors: list[int], server: socket.socket) -> None:
     """What a new process would be like: nothing of the server's is left but its modules. Ends as the command does."""
     from livememfs.cli.main import main
+    from livememfs.cli.mounting import mount
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     signal.alarm(request["limit"])
-    os.setpgid(0, 0)
+    os.setsid() if request["session"] else os.setpgid(0, 0)
     stdout, stderr, *readiness, _ = descriptors
     for place, descriptor in enumerate((os.open(os.devnull, os.O_RDWR), stdout, stderr)):
         os.dup2(descriptor, place)
-    kept = readiness[0] if readiness else 4_096
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 4_096)
+    first = 3
+    for kept in sorted((*readiness, server.fileno(), 4_096)):
+        os.closerange(first, kept)
+        first = kept + 1
+    SERVERS.append(server)
+    mount.subprocess = SimpleNamespace(Popen=_in_background, DEVNULL=subprocess.DEVNULL)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -128,13 +146,22 @@ class Process:
     """What was forked, as far as tests need what `subprocess.Popen` has.
 
     :streams: descriptors of standard output and error, and of a daemon the one on which it says that it is ready
+    :session: whether it leads a session of its own, as a daemon in the background does
     """
 
     def __init__(
-        self, arguments: list[str], environment: dict[str, str], limit: int, *streams: int, cwd: str = "/"
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        limit: int,
+        *streams: int,
+        cwd: str = "/",
+        session: bool = False,
     ) -> None:
         self._told, teller = os.pipe()
-        request = {"arguments": arguments, "environment": environment, "limit": limit, "cwd": cwd}
+        request = {
+            "arguments": arguments, "environment": environment, "limit": limit, "cwd": cwd, "session": session,
+        }  # fmt: skip
         socket.send_fds(SERVERS[-1], [json.dumps(request).encode()], [*streams, teller])
         os.close(teller)
         self.args = arguments
@@ -164,6 +191,10 @@ class Process:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
+
+    def send_signal(self, number: int) -> None:
+        """As a command does with a daemon for which it has waited in vain."""
+        os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it, unless it has ended."""

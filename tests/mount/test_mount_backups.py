@@ -104,7 +104,7 @@ def test_what_is_restored_shows_on_the_mount(folder_mounted: Mount, folder: Path
     livememfs(f"backup restore project {stamp} --replace", env=folder_mounted.environment)
 
     sh(
-        f"for i in $(seq 60); do [ \"$(ls live)\" = '{note}' ] && exit 0; sleep 0.1; done; ls live; exit 1",
+        f"for i in $(seq 120); do [ \"$(ls live)\" = '{note}' ] && exit 0; sleep 0.1; done; ls live; exit 1",
         cwd=project,
     )
     assert (project / "live" / note).read_bytes() == text

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -58,6 +59,13 @@ def livememfs(tmp_path: Path, home: Path) -> Iterator[Run]:
 def records(home: Path) -> list[Path]:
     """The records of mounts there are."""
     return list((home / "state").rglob("mounts/*.json"))
+
+
+def kill(daemon: int) -> None:
+    """End a daemon as a crash would, and wait until there is nothing left of it."""
+    os.kill(daemon, signal.SIGKILL)
+    while Path(f"/proc/{daemon}").exists():
+        time.sleep(0.01)
 
 
 # --- in the background -------------------------------------------------------------------------------------------
@@ -156,6 +164,14 @@ def test_a_second_mount_on_the_same_directory_is_refused(livememfs: Run, tmp_pat
     livememfs("umount mnt")
 
 
+def test_a_cache_that_cannot_be_is_told_in_the_daemon_s_own_words(livememfs: Run, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    refused = livememfs("mount mnt", env={"LIVEMEMFS_CACHE": "/proc/nothing/here"}, status=1)
+
+    assert "the local state cannot be kept in" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -214,7 +230,7 @@ def test_a_killed_daemon_is_told_from_a_good_end_and_cleared_away(livememfs: Run
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")
     (record,) = records(home)
-    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+    kill(json.loads(record.read_text())["pid"])
 
     assert "daemon died" in livememfs("status mnt", status=1).stdout
     livememfs("umount mnt")
@@ -251,7 +267,7 @@ def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path:
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")
     (record,) = records(home)
-    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+    kill(json.loads(record.read_text())["pid"])
     if not known:
         record.unlink()
 
@@ -273,7 +289,7 @@ def test_mounting_over_a_dead_mount_clears_it_away(livememfs: Run, tmp_path: Pat
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")
     (record,) = records(home)
-    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+    kill(json.loads(record.read_text())["pid"])
 
     livememfs("mount mnt")
 

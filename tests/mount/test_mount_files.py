@@ -158,7 +158,7 @@ def test_a_file_held_open_shows_what_it_has_become_elsewhere(mounted: Mount, buc
     path.write_text("short\n")
     with path.open() as held:
         bucket.put("project/f", "a good deal longer than before\n")
-        shown = "for i in $(seq 40); do [ $(stat -c %s project/f) = 31 ] && exit 0; sleep 0.1; done; exit 1"
+        shown = "for i in $(seq 120); do [ $(stat -c %s project/f) = 31 ] && exit 0; sleep 0.1; done; exit 1"
         sh(shown, cwd=mounted.path)
 
         assert sh("cat project/f", cwd=mounted.path).stdout == "a good deal longer than before\n"

@@ -87,7 +87,7 @@ def test_an_undo_by_the_command_shows_on_the_mount(
     said = livememfs("undo project", env=mounted.environment).stdout
 
     assert "as it was before run 2" in said
-    sh("for i in $(seq 60); do ls live | grep -q . && exit 0; sleep 0.1; done; exit 1", cwd=project)
+    sh("for i in $(seq 120); do ls live | grep -q . && exit 0; sleep 0.1; done; exit 1", cwd=project)
     sh("for i in $(seq 60); do [ -e .history/3 ] && exit 0; sleep 0.1; done; exit 1", cwd=project)
     assert sh("diff -r .history/1 .history/3", cwd=project).stdout == ""
     kept, names = banks[0]

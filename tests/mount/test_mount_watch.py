@@ -13,10 +13,13 @@ from inotify import MODIFY, Watch
 from machine import Mount, StartMount, sh
 
 from livememfs.cache.watcher import LISTED_AGAIN
+from livememfs.cache.watching.pace import CALM_SECONDS
 
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0
+FIRST = CALM_SECONDS
+"""Within this the first change of another host is seen, and within `SOON` what it does after that."""
 NOISE = 4.0
 """What a busy machine may add to a promise before a test calls it broken."""
 
@@ -39,7 +42,7 @@ def test_an_edit_shows_on_the_other_machine_within_the_interval_and_a_second(mou
     """Also where the kernel has name, attributes and bytes of the old version, and of the same size."""
     mine, theirs = mounted / "project/f", other / "project/f"
     mine.write_text("old 0")
-    until(theirs.exists, SOON + NOISE)
+    until(theirs.exists, FIRST + NOISE)
     worst = 0.0
     for number in range(1, 5):
         assert theirs.read_text() == f"old {number - 1}"
@@ -54,7 +57,7 @@ def test_new_attributes_never_come_with_old_bytes(mounted: Mount, other: Mount) 
     mine, theirs = mounted / "project/f", other / "project/f"
     texts = [f"{number}{'x' * (number * 37 % 501)}\n" for number in range(12 if LONG else 4)]
     mine.write_text(texts[0])
-    until(theirs.exists, SOON + NOISE)
+    until(theirs.exists, FIRST + NOISE)
     looks, seen = 0, set()
     for text in texts:
         mine.write_text(text)
@@ -88,7 +91,7 @@ def test_notes_and_removals_show_on_the_other_machine(mounted: Mount, other: Mou
 
 
 def until_listed(mount: Mount, folder: str, count: int) -> list[str]:
-    until(lambda: len(os.listdir(mount / folder)) == count, SOON + NOISE)
+    until(lambda: len(os.listdir(mount / folder)) == count, FIRST + NOISE)
     return os.listdir(mount / folder)
 
 
@@ -96,13 +99,13 @@ def test_a_name_that_was_asked_for_in_vain_shows_when_it_comes(mounted: Mount, o
     path = other / "project/later"
     assert not path.exists()
     (mounted / "project/later").write_text("here")
-    until(path.exists, SOON + NOISE)
+    until(path.exists, FIRST + NOISE)
     assert path.read_text() == "here"
 
 
 def test_a_directory_moved_there_is_moved_here(mounted: Mount, other: Mount) -> None:
     sh("mkdir -p project/a/b && echo x > project/a/b/file", cwd=mounted.path)
-    until(lambda: (other / "project/a/b/file").exists(), SOON + NOISE)
+    until(lambda: (other / "project/a/b/file").exists(), FIRST + NOISE)
     sh("mv project/a project/c", cwd=mounted.path)
     until(lambda: (other / "project/c/b/file").exists() and not (other / "project/a").exists(), SOON + NOISE)
 
@@ -113,7 +116,7 @@ def test_an_editor_with_a_bank_file_open_hears_of_a_consolidation_on_another_mac
     """inotify reports IN_MODIFY within 2 s of the end of the run, although nobody on this machine did anything."""
     consolidate = "echo '%s' > project/live/decision.md && touch project/.consolidate && cat project/.consolidate.wait"
     sh(consolidate % "we chose S3", cwd=mounted.path)
-    until(lambda: os.listdir(other / "project/bank") != [], SOON + NOISE)
+    until(lambda: os.listdir(other / "project/bank") != [], FIRST + NOISE)
     delays = []
     for number in range(3):
         [file] = [path for path in (other / "project/bank").iterdir() if "S3" in path.read_text()][:1]
@@ -162,7 +165,7 @@ def test_what_is_known_is_read_and_listed_without_a_request(mounted: Mount, buck
 def test_a_reader_keeps_the_version_it_opened(mounted: Mount, other: Mount) -> None:
     mine, theirs = mounted / "project/f", other / "project/f"
     mine.write_text("first version")
-    until(theirs.exists, SOON + NOISE)
+    until(theirs.exists, FIRST + NOISE)
     with theirs.open() as file:
         assert file.read(5) == "first"
         mine.write_text("another one")

@@ -1,4 +1,5 @@
-"""Who watches by inotify hears what other hosts do: of files and in directories, within 3 s, none missed."""
+"""Who watches by inotify hears what other hosts do, of files and in directories, none missed: within 3 s where they are
+at work."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from cloud import Bucket
 from inotify import ALL, CLOSE_WRITE, CREATE, DELETE, DELETE_SELF, IS_DIRECTORY, MODIFY, Watch
 from machine import LONG, SPACE, Mount, StartMount
 
+from livememfs.cache.watching.pace import CALM_SECONDS
 from livememfs.fuse.watched import EVERY, find
 
 HEARD_WITHIN = 3.0
@@ -39,7 +41,7 @@ def pair(
     return here, there
 
 
-def await_(condition: Callable[[], bool], seconds: float = HEARD_WITHIN + NOISE) -> None:
+def await_(condition: Callable[[], bool], seconds: float = CALM_SECONDS + NOISE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"

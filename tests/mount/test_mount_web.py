@@ -461,7 +461,7 @@ def test_a_script_in_a_note_a_file_name_and_a_bank_file_does_not_run(
     (served / f"garden/live/{EVIL}").write_text(f"{ATTACK}\n{FLAGS}\n\u202egnp.exe {LONG}")
     (served / "garden/memories/evil.md").write_text(f"{ATTACK} {FLAGS} {LONG}\n")
     (served / "garden/live/decision-2.md").write_text(f"---\nagent: '{ATTACK}'\ntags: ['{FLAGS}']\n---\n# {ATTACK}\n")
-    for width in (WIDE, NARROW):
+    for width in (WIDE, NARROW) if ALL else (NARROW,):
         visitor = visit(width=width)
         page = visitor.go("/s/garden/")
         expect(page.locator("#feed")).to_contain_text(ATTACK)

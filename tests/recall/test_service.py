@@ -389,3 +389,40 @@ async def test_work_that_can_wait_waits_until_nobody_asks_but_not_for_ever(
         await recall.quiet()
         assert trio.current_time() == pytest.approx(begun + QUIET_MOST)
         nursery.cancel_scope.cancel()
+
+
+class Halting(FakeEmbedder):
+    """Reads the first two notes, and the next ones when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = trio.Event()
+
+    async def passages(self, texts: Any) -> Any:
+        read = {text[text.rindex("note ") :] for text in (*self.embedded, *texts) if "apples" in text}
+        if len(read) > 2:
+            await self.may_go_on.wait()
+        return await super().passages(texts)
+
+
+async def test_how_long_the_rest_of_the_texts_takes_is_said_from_the_first_ones_on(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeder, "EMBEDDED_AT_ONCE", 2)
+    for number in range(5):
+        await bucket.write(f"n{number}", f"note {number} about apples")
+    model = Halting()
+
+    async def opened() -> Embedder:
+        return model
+
+    async with bucket.mount(opened) as mount, trio.open_nursery() as nursery:
+        nursery.start_soon(mount.ask, "apples")
+        while (figures := mount.recall.statistics()).seconds_left is None:
+            await trio.sleep(0.01)
+        assert figures.index is not None
+        assert 0 < figures.index.embedded < figures.index.pieces == 5
+        assert figures.seconds_left >= 0
+        model.may_go_on.set()
+        assert await mount.recall.understood(DONE_WITHIN)
+        assert mount.recall.statistics().seconds_left == 0

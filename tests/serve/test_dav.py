@@ -262,8 +262,8 @@ def test_without_the_library_the_command_says_what_to_install(
 
 
 def test_the_command_makes_a_token_and_saves_at_its_end_without_pyfuse3(tmp_path: Path) -> None:
-    (tmp_path / "pyfuse3.py").write_text('raise ModuleNotFoundError("No module named pyfuse3")')
-    there = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    absent = Path(__file__).resolve().parents[1] / "absent"
+    there = os.pathsep.join([str(absent), os.environ.get("PYTHONPATH", "")])
     own = {
         "HOME": str(tmp_path),
         "PYTHONPATH": there,

@@ -10,14 +10,22 @@ from typing import Any
 
 import pytest
 import trio
+from contexts import context_of
 from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, read_all, refused, unreachable, without_room
 from trio.abc import Clock
 
 from livememfs import errors
+from livememfs.cache.replica import Replica
+from livememfs.cache.watching.pace import CALM_SECONDS
+from livememfs.errors import NotFound
 from livememfs.records import keys
 from livememfs.records.space import Meta
-from livememfs.testing.store import Fault
+from livememfs.runs.queue import RunQueue
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 from livememfs.tree.node import NOBODY, AttrChange, File
+from livememfs.tree.root import Root
 
 WRITING = {"write": WRITE, "read and write": EDIT, "append": APPEND, "truncate": REPLACE}
 RULES = "# Rules\n\n### progress.md\n- Done\n"
@@ -667,3 +675,26 @@ async def test_cancelling_a_digest_leaves_a_consolidation_alone(here: Host, auto
 
     assert json.loads(await here.read(CONTROL))["state"] == "running"
     assert json.loads(await here.read("alpha/.digest"))["state"] == "idle"
+
+
+async def test_a_watched_space_is_found_without_a_list_of_the_top_and_no_more_once_it_is_removed(
+    autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    clock = ManualClock()
+    memory = MemoryStore(clock)
+    await memory.put(keys.meta_key("alpha"), b"{}")
+    store = FaultyStore(memory)
+    replica = Replica(store, poll_interval=2.0)
+    await nursery.start(replica.run)
+    root = Root(context_of(replica, clock, RunQueue(replica, clock, None, nursery=nursery)))
+    space = await root.child("alpha")
+    store.forget()
+    for _ in range(60):
+        assert await root.child("alpha") is space
+        await trio.sleep(1.0)
+    assert StoreRequest("list", "") not in store.requests
+
+    await memory.delete(keys.meta_key("alpha"))
+    await trio.sleep(CALM_SECONDS)
+    with pytest.raises(NotFound):
+        await root.child("alpha")

@@ -21,7 +21,8 @@ from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.unit import service_environment
 from livememfs.config import Settings
 from livememfs.environment import environment, file_of
-from livememfs.errors import NotPrivate
+from livememfs.errors import MountError, NotPrivate
+from livememfs.fuse.mountpoint import check_library
 
 NEARLY_FULL = 8 * DISK_RESERVE
 OLDEST_PYTHON = (3, 11)
@@ -33,8 +34,13 @@ CONTAINER = "in a container add --device /dev/fuse --cap-add SYS_ADMIN"
 
 def checks(settings: Settings | None, config_file: Path | None) -> list[Check]:
     """All checks; without settings those that do not depend on them."""
-    results = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
-    return [*results, _own_folders(settings), _secrets_file(config_file), *([disk(settings)] if settings else [])]
+    return [
+        _python(),
+        *_mounting(settings),
+        _own_folders(settings),
+        _secrets_file(config_file),
+        *([disk(settings)] if settings else []),
+    ]
 
 
 # --- what a mount needs ------------------------------------------------------------------------------------------
@@ -46,6 +52,15 @@ def _python() -> Check:
         wanted = ".".join(map(str, OLDEST_PYTHON))
         return Check("python", "fail", version, f"install Python {wanted} or newer")
     return Check("python", "ok", version)
+
+
+def _mounting(settings: Settings | None) -> list[Check]:
+    """What a mount needs; the one line that there can be none, where pyfuse3 was left out."""
+    try:
+        check_library()
+    except MountError as error:
+        return [Check("mounting", "warn", str(error), error.advice())]
+    return [_kernel(), _fusermount(), _device(), _allow_other(settings)]
 
 
 def _kernel(filesystems: Path = Path("/proc/filesystems")) -> Check:

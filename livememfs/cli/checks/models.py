@@ -10,7 +10,7 @@ from pathlib import Path
 import trio
 
 from livememfs.app.models import BUILTIN, NONE, open_chat
-from livememfs.app.recall import open_embedder, open_engine
+from livememfs.app.recall import check_search, open_embedder, open_engine
 from livememfs.cli.checks import Check, attempt
 from livememfs.config import Settings
 from livememfs.errors import CommandFailed, LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused, SettingsError
@@ -86,6 +86,10 @@ def _advice(error: LiveMemError, settings: Settings, variable: str) -> str:
 
 
 async def _meanings(settings: Settings) -> Check:
+    try:
+        check_search(settings)
+    except LiveMemError as error:
+        return Check("search", "warn", str(error), error.advice())
     try:
         with trio.fail_after(MODEL_TIMEOUT):
             embedder = await open_embedder(settings)

@@ -12,13 +12,12 @@ import trio
 
 from livememfs import private
 from livememfs.app.store import open_store
-from livememfs.cache.watcher import CLOCK_SKEW
+from livememfs.cache.watching.listening import CLOCK_SKEW
 from livememfs.cli import output
 from livememfs.cli.checks import Check, attempt
-from livememfs.cli.mounting.daemon import check_store
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
-from livememfs.errors import BucketMissing, ClockDiffers, Denied, LiveMemError, NotPrivate, Unreachable
+from livememfs.errors import BucketMissing, ClockDiffers, Denied, LiveMemError, NotPrivate, TimedOut, Unreachable
 from livememfs.records import proposal
 from livememfs.store.base import Store
 from livememfs.store.capabilities import PREFIX, Capabilities, probe
@@ -41,7 +40,7 @@ async def checks(settings: Settings) -> list[Check]:
         return [Check("store", "fail", str(error), _advice(error, settings))]
     try:
         failed = await attempt(
-            "store", lambda: check_store(opened, settings.op_timeout), lambda error: _advice(error, settings)
+            "store", lambda: ask_once(opened, settings.op_timeout), lambda error: _advice(error, settings)
         )
         if failed is not None:  # a store that refuses requests because of their date says so in place of an answer
             is_clock = "RequestTimeTooSkewed" in failed.found
@@ -54,6 +53,15 @@ async def checks(settings: Settings) -> list[Check]:
         ]
     finally:
         await opened.aclose()
+
+
+async def ask_once(store: Store, timeout: float) -> None:
+    """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
+    try:
+        with trio.fail_after(timeout):
+            await store.list_page("", delimiter="/", limit=1)
+    except trio.TooSlowError:
+        raise TimedOut(store.label) from None
 
 
 async def _others(opened: RetryingStore, settings: Settings) -> list[Check]:

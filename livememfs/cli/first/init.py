@@ -47,7 +47,9 @@ def init(
         livememfs init s3://team-memory ~/memory --space project --agent claude-code
     """
     from livememfs.cli.first import questions, steps
+    from livememfs.fuse.mountpoint import check_library
 
+    check_library()
     if places:
         choice, mountpoint = placed(choice, places)
     else:

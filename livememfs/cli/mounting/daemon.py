@@ -29,12 +29,10 @@ from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, place_
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import TimedOut
-from livememfs.fuse import mount as fuse_mount
 from livememfs.fuse.mountpoint import check_mountpoint, check_places
 from livememfs.records.names import STATE
 from livememfs.serve import sock
 from livememfs.spaces import making as spaces
-from livememfs.store.base import Store
 from livememfs.text.times import iso
 
 log = structlog.get_logger("livememfs.cli")
@@ -46,15 +44,6 @@ SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 
 NOTHING_SERVED, NOBODY, NO_TABLE = Served(), ServiceManager(), FstabLine()
-
-
-async def check_store(store: Store, timeout: float) -> None:
-    """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
-    try:
-        with trio.fail_after(timeout):
-            await store.list_page("", delimiter="/", limit=1)
-    except trio.TooSlowError:
-        raise TimedOut(store.label) from None
 
 
 async def meet(app: App, timeout: float) -> None:
@@ -156,6 +145,8 @@ async def _serve(
     table: FstabLine,
 ) -> None:
     """Serve until the kernel lets go, by `umount` or by a signal. `on_ready` is told where HTTP is served."""
+    from livememfs.fuse import mount as fuse_mount  # the only line that needs pyfuse3
+
     settings, url = app.settings, ""
     async with trio.open_nursery() as nursery:
         await nursery.start(_end_by_signal, nursery.cancel_scope)
@@ -205,6 +196,8 @@ async def _end_by_signal(
     serving: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Let the mount go when a signal asks for it; before there is one, give up making it."""
+    from livememfs.fuse import mount as fuse_mount
+
     await asked_to_end(task_status=task_status)
     if not fuse_mount.stop():
         serving.cancel()

@@ -146,13 +146,16 @@ def _foreground(
     load: Callable[[], Settings], path: Path, served: Served, readiness: Readiness, log_file: str, table: FstabLine
 ) -> None:
     from livememfs import log
-    from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
     from livememfs.cli.mounting.notify import ServiceManager
+    from livememfs.fuse.mountpoint import check_library
 
     manager = ServiceManager.of(environment())
     try:
         settings = load()
         log.configure(settings.log_level, json=settings.log_json)
+        check_library()
+        from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
+
         serving = partial(daemon.run_daemon, manager=manager, table=table)
         run(serving, settings, path, readiness, log_file, served)
     except LiveMemError as error:

@@ -64,7 +64,7 @@ class InProcess:
 
         model = self._opened()
         if self._workers is None:
-            at_once = min(len(os.sched_getaffinity(0)), MOST_PASSAGES_AT_ONCE)
+            at_once = min(_processors(), MOST_PASSAGES_AT_ONCE)
             self._workers = ThreadPoolExecutor(at_once, "passages", initializer=_step_back)
         workers = self._workers
         rows = np.empty((len(texts), self.dim), np.float32)
@@ -114,6 +114,11 @@ class InProcess:
         except Exception:
             self._failures += 1
             raise
+
+
+def _processors() -> int:
+    """How many this process may use; macOS does not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _step_back() -> None:

@@ -95,6 +95,8 @@ class Feeder:
         self._meant_before, self._came = trio.Event(), trio.Event()
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
+        self.seconds_a_text = 0.0
+        """How long one text took the model lately; 0 before the first."""
         self.last_error = ""
 
     def heard(self, change: Change) -> None:
@@ -307,7 +309,10 @@ class Feeder:
         await self._words_first()
         if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
             return True
+        begun = trio.current_time()
         vectors = await vectors_of(embedder, texts)
+        took = (trio.current_time() - begun) / len(texts)
+        self.seconds_a_text = (self.seconds_a_text + took) / 2 if self.seconds_a_text else took
         meanings = [text.meaning for text in texts]
         await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
         if self._sharing is not None:

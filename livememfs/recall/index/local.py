@@ -8,7 +8,6 @@ to rank (`search` does). Blocking: for worker threads. One may write at a time, 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -235,6 +234,8 @@ class Index(Engine):
 
 def _locked(folder: Path) -> int:
     """The folder's lock, for this process."""
+    import fcntl  # here: Windows has none
+
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

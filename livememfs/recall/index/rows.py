@@ -56,7 +56,7 @@ class Rows:
             file = self._file or self._opened()
             os.posix_fallocate(file.fileno(), 0, size)  # a hole that cannot be filled ends the process
             mapped = mmap.mmap(file.fileno(), size)
-        except OSError:
+        except (OSError, AttributeError):  # macOS has no such call
             return False
         array: NDArray[np.int8] = np.frombuffer(mapped, np.int8).reshape(-1, self.width)
         if fresh:

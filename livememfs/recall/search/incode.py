@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from livememfs.code.workplaces import Workplaces
-    from livememfs.recall.search.ranking import Hit
+    from livememfs.recall.search.found import Hit
     from livememfs.recall.service import SearchAnswer
 
 

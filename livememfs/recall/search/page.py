@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from livememfs.recall.index.record import Record
 from livememfs.recall.index.words import content_words, fold
+from livememfs.recall.search.found import Hit, RankedHit
 from livememfs.recall.search.query import Query
 from livememfs.text.own import END, HEAD, fenced
 from livememfs.text.size import tokens
-
-if TYPE_CHECKING:  # what it shows was found by others, who need numpy
-    from livememfs.recall.search.ranking import Hit, RankedHit
 
 DEFAULT_BUDGET = 2_000
 """Estimated tokens of one page."""

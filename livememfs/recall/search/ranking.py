@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.exchanged import Restriction, TextQuery
@@ -21,13 +20,12 @@ from livememfs.recall.index.vectors import Floats
 from livememfs.recall.index.words import fold
 from livememfs.recall.search import newest
 from livememfs.recall.search.floor import BEST, Seen, is_answered
+from livememfs.recall.search.found import Hit, RankedHit, Strategy
 from livememfs.recall.search.graph import seeds_of, walk
 from livememfs.recall.search.hints import OF_DATES, Hints, hints_in
 from livememfs.recall.search.query import Query
 from livememfs.recall.search.telling import share_of_names, share_of_words
 from livememfs.recall.search.where import restriction
-
-Strategy = Literal["strict", "words", "semantic", "hybrid"]
 
 DEFAULT_LIMIT = 10
 CANDIDATES, CANDIDATES_UNASKED, CANDIDATES_EACH = 400, 100, 5
@@ -102,32 +100,6 @@ UNASKED = Ranking(
     writer=1.0, reader=1.0, hints=0.0, graph=0.0, standing=0.0, newest=False, candidates=CANDIDATES_UNASKED
 )
 """For messages: without hints and links, scores stay scores and can be compared with the best one; lines say when."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A record that was found.
-
-    :piece:   which of its pieces fits best
-    :reasons: its rank in each list that has it, from 1
-    :mark:    what became of the code that it speaks of; empty where nothing is to be said
-    """
-
-    record: Record
-    piece: int
-    score: float
-    reasons: Mapping[str, int]
-    mark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RankedHit:
-    """The answer: hits, best first, and how they were found."""
-
-    hits: tuple[Hit, ...]
-    strategy: Strategy
-    candidates: int = 0
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

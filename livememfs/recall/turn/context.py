@@ -85,13 +85,21 @@ class _Known:
 
 
 class ContextPages:
-    """The pages of one bucket. `mounted` is where its spaces are seen by agents; empty without a mount. `code` knows in
-    which code they work.
+    """The pages of one bucket. `mounted` is where its spaces are seen by agents, or the one space `alone`; empty
+    without a mount. `code` knows in which code they work.
     """
 
     def __init__(
-        self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET, code: Workplaces | None = None
+        self,
+        replica: Replica,
+        clock: Clock,
+        *,
+        mounted: str = "",
+        alone: str = "",
+        budget: int = BUDGET,
+        code: Workplaces | None = None,
     ) -> None:
+        self._alone = alone
         self._code = code or Workplaces()
         self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
         self._pending, self._web = Pending(replica, clock), WebAllowed(replica)
@@ -256,7 +264,8 @@ class ContextPages:
     # --- the page -----------------------------------------------------------------------------------------------
 
     def _whole(self, space: str, known: _Known, pending: Sequence[str]) -> str:
-        where = f"{self._mounted}/{space}/" if self._mounted else ""
+        inside = "" if space == self._alone else f"{space}/"
+        where = f"{self._mounted}/{inside}" if self._mounted else ""
         parts, share = [f"# Memory of {space}"], int(self.budget * SHARE)
         for title, texts in (("## Who you are", known.identity), ("## Goals", known.wishes)):
             if texts:

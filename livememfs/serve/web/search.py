@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from livememfs.recall.search.found import Hit
     from livememfs.recall.search.query import Query
-    from livememfs.recall.search.ranking import Hit
     from livememfs.serve.web.site import Site
 
 LIMIT, LOOKED_AT = 20, 80

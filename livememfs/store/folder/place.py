@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-_ROOT = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = _ROOT | os.O_NOFOLLOW
 _ANY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """To open a pipe or a device does not wait for anybody."""

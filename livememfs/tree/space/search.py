@@ -19,7 +19,7 @@ from livememfs.tree.computed import ComputedFile, ComputedLink, ReadOnlyDirector
 from livememfs.tree.node import Directory, Node, check_name
 
 if TYPE_CHECKING:
-    from livememfs.recall.search.ranking import Hit
+    from livememfs.recall.search.found import Hit
     from livememfs.recall.service import SearchAnswer
     from livememfs.tree.context import Context
 

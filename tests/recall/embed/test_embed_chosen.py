@@ -80,7 +80,7 @@ async def test_a_folder_that_lacks_something_is_refused_when_a_mount_begins(tmp_
 async def test_a_missing_package_is_named_when_a_mount_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("livememfs.app.recall.find_spec", lambda name: None)
 
-    with pytest.raises(SettingsError, match=r"pip install livememfs\[tokenizers\]"):
+    with pytest.raises(SettingsError, match=r"pip install livememfs\[search,tokenizers\]"):
         async with open_app(chosen(tiny(tmp_path / "m"), tmp_path), mountpoint=tmp_path):
             pass
 

@@ -17,7 +17,7 @@ from test_search import DIM
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.index.record import Record
-from livememfs.recall.search.ranking import RankedHit
+from livememfs.recall.search.found import RankedHit
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from index_world import note
 
 from livememfs.recall.index.record import Record
+from livememfs.recall.search.found import Hit, RankedHit
 from livememfs.recall.search.page import DEFAULT_BUDGET, SNIPPET, explanation, page, slug, snippet
 from livememfs.recall.search.query import Query, parse
-from livememfs.recall.search.ranking import Hit, RankedHit
 from livememfs.text.own import END, HEAD
 from livememfs.text.size import tokens
 
