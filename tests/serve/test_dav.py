@@ -158,18 +158,19 @@ async def test_the_tree_refuses_with_its_own_sentence_and_nothing_is_left(app: A
 async def test_a_body_that_does_not_arrive_whole_replaces_nothing(app: App, files: FileManager) -> None:
     await files.ask("PUT", f"/{SPACE}/file", "whole")
 
-    def cut() -> None:
+    def cut(header: str, value: str, body: bytes) -> None:
         connection = HTTPConnection(files.address, timeout=20)
         connection.putrequest("PUT", f"/{SPACE}/file")
         given = base64.b64encode(f"x:{files.secret}".encode()).decode()
-        for header in (("Authorization", f"Basic {given}"), ("Content-Length", "1000")):
-            connection.putheader(*header)
-        connection.endheaders(b"half")
+        connection.putheader("Authorization", f"Basic {given}")
+        connection.putheader(header, value)
+        connection.endheaders(body)
         connection.sock.shutdown(1)
         connection.sock.recv(1000)
         connection.close()
 
-    await trio.to_thread.run_sync(cut)
+    for form in (("Content-Length", "1000", b"half"), ("Transfer-Encoding", "chunked", b"4\r\nhalf\r\n")):
+        await trio.to_thread.run_sync(cut, *form)
     assert (await files.ask("GET", f"/{SPACE}/file")) == (200, "whole")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -73,8 +74,9 @@ class DavGuard:
 
         def begin(*arguments: Any) -> Any:
             # Cheroot would read what is left of the body into memory at once, a stranger's as well.
-            while environ["wsgi.input"].read(CHUNK):
-                pass
+            with suppress(OSError, ValueError):  # it broke off
+                while environ["wsgi.input"].read(CHUNK):
+                    pass
             return start_response(*arguments)
 
         try:
