@@ -141,7 +141,6 @@ FIGURES = (
     # Searching.
     Figure("search_questions", "counter", "Questions.", "statistics.recall.questions"),
     Figure("search_waiting", "gauge", "Objects not indexed yet.", "statistics.recall.waiting"),
-    Figure("search_seconds_left", "gauge", "Seconds until all texts have a vector.", "statistics.recall.seconds_left"),
     Figure("index_records", "gauge", "Records in the index.", "statistics.recall.index.records"),
     Figure("index_vectors", "gauge", "Vectors in the index.", "statistics.recall.index.vectors"),
     Figure("embedded_texts", "counter", "Texts embedded.", "statistics.recall.model.texts"),

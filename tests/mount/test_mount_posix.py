@@ -14,7 +14,7 @@ from cloud import Bucket
 from machine import LIMIT, LONG, SPACE, Mount, sh
 from posix_matrix import ANNA, BERT, SHARED, cases, users
 
-EACH = {"folder": 13, "moto": 97} | ({"seaweedfs": 97} if LONG else {})
+EACH = {"folder": 31, "moto": 97} | ({"seaweedfs": 97} if LONG else {})
 """Of each store one of so many cases is tried, with LIVEMEMFS_TEST_LONG=1 all of them. None of these has a factor in
 common with the turns of `cases`, so that each call, user and kind comes."""
 

@@ -176,13 +176,15 @@ def test_every_page_is_for_everybody_in_both_schemes_and_widths(
     """axe-core finds no serious fault, nothing is wider than the window, nothing moves, and a picture is kept.
 
     A scheme changes colours alone, so that the dark one is tried on pages that have all of them between them, in a wide
-    window; LIVEMEMFS_TEST_LONG=1 tries everything.
+    window, and so is a narrow window; LIVEMEMFS_TEST_LONG=1 tries everything.
     """
     pages = {name: path for name, path in PAGES.items() if scheme == "light" or ALL or name in COLOURFUL}
     note = sorted(one.name for one in (served / "project/live").iterdir())[-1]
     for width in (WIDE, NARROW) if scheme == "light" or ALL else (WIDE,):
         visitor = visit(width=width, scheme=scheme)
         for name, path in pages.items():
+            if width == NARROW and name not in COLOURFUL and not ALL:
+                continue
             visitor.go(f"/s/project/note/{note}{path}" if path in ("", "?edit") else path)
             expect(visitor.page.locator(".door")).to_have_count(1 if name == "error" else 0)  # pages of errors have it
             visitor.expect_well()

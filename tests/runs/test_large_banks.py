@@ -166,7 +166,7 @@ def taken(request: LLMRequest) -> Any:
 async def test_a_note_too_long_for_a_request_goes_out_in_parts_cut_at_headings_and_paragraphs() -> None:
     world = await World.seeded()
     await world.note("short")
-    sections = [f"## Section {n}\n\n{FILLER * 20}\n\n{FILLER * 20}\n\n" for n in range(30)]
+    sections = [f"## Section {n}\n\n{FILLER * 20}\n\n{FILLER * 20}\n\n" for n in range(14)]
     await world.note("# Long\n\n" + "".join(sections))
 
     result, requests = await ask(world, responder=taken, context_window=WINDOW)

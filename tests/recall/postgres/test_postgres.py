@@ -438,7 +438,7 @@ def test_without_the_driver_the_setting_says_what_to_install(
     for module in ("engine", "schema"):
         monkeypatch.setitem(sys.modules, f"livememfs.recall.postgres.{module}", None)
     for act in (lambda: open_engine(settings, tmp_path), lambda: drop_engine(settings)):
-        with pytest.raises(SettingsError, match=r"pip install livememfs\[postgres\]"):
+        with pytest.raises(SettingsError, match=r"pip install livememfs\[search,postgres\]"):
             act()
 
 
