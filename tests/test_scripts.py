@@ -70,7 +70,7 @@ def test_setup_installs_nothing_without_its_hash() -> None:
     installs = re.findall(r"^.*(?:pip install|\$\{pip\[@\]\}\").*$", setup, re.MULTILINE)
 
     assert "--no-deps)" in installs[0]
-    assert len(installs) == 4
+    assert len(installs) == 5
     assert all("--require-hashes" in line for line in installs[1:-1])
     assert "--no-build-isolation -e ." in installs[-1]
 
