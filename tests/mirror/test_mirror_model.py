@@ -30,7 +30,7 @@ from livememfs.testing.store import Fault, StoreRequest
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 SEEDS = [int(seed) for seed in os.environ.get("LIVEMEMFS_TEST_SEED", "1 2").split()]
 STEPS = 60
-SECONDS, WORLDS = (60.0, 10) if LONG else (5.0, 1)
+SECONDS, WORLDS = (60.0, 10) if LONG else (3.0, 1)
 """How long is worked in one world, and in how many: with thousands of files a look takes longer than a life."""
 FAST_CLOCK = 20.0
 NAMES = "abc"

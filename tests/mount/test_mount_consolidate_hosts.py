@@ -15,7 +15,7 @@ from machine import LONG, Mount, StartMount, sh
 
 from livememfs.testing.llm import ScriptedLLM, consolidation_reply
 
-ROUNDS = 50 if LONG else 6
+ROUNDS = 50 if LONG else 3
 TOUCH = "touch project/.consolidate && exec cat project/.consolidate.wait"
 
 

@@ -24,8 +24,8 @@ from machine import LONG, _is_noise, clean_environment
 
 SEED = os.environ.get("LIVEMEMFS_TEST_SEED", "20261122")
 WRITERS = 4
-KILLS_ON_A_FOLDER = 100 if LONG else 15
-KILLS_ON_S3 = 50 if LONG else 8
+KILLS_ON_A_FOLDER = 100 if LONG else 8
+KILLS_ON_S3 = 50 if LONG else 5
 SHORTEST, LONGEST, LONGEST_ON_S3 = 0.01, 0.15, 0.4
 """Seconds between the moment a mount is ready and its end."""
 

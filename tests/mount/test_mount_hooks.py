@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 from hooking import WHO, answered, asking, hook, llm, observations, observed, settled, status, told, used, with_identity
-from machine import SPACE, Mount, StartMount, sh
+from machine import LONG, SPACE, Mount, StartMount, sh
 from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fates, recorded
 
 from livememfs.agents.hooks import CONTRACTS
@@ -118,7 +119,8 @@ def everything(*folders: Path) -> dict[str, bytes]:
     for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file() and not path.is_symlink():
-                found[str(path)] = path.read_bytes()
+                with suppress(FileNotFoundError):  # an upload has ended: its bytes are under their own name by now
+                    found[str(path)] = path.read_bytes()
     return found
 
 
@@ -130,7 +132,7 @@ def test_a_private_text_is_found_however_it_is_spelt() -> None:
         assert not have(text[::-1].encode() + base64.b64encode(text[::-1].encode()), text)
 
 
-@pytest.mark.parametrize("model", ["scripted", "builtin"])
+@pytest.mark.parametrize("model", ["scripted", *(["builtin"] if LONG else [])])
 def test_nothing_private_of_a_session_is_anywhere(
     start_mount: StartMount, folder: Path, tmp_path: Path, llm: ScriptedLLM, model: str
 ) -> None:
