@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import trio
 from test_merging import SPACE, Bucket, Host
 
 from livememfs.memories.merging import UNSURE, contradicts
@@ -80,8 +81,12 @@ async def test_two_hosts_that_store_a_fact_and_its_correction_end_with_the_corre
     async with bucket.host("one") as one, bucket.host("two") as two:
         await one.remember("Sophie est malade")
         await two.remember("Sophie est guerie")
-        for host in (one, two, one, two):
-            await host.settled()
+        for _ in range(200):  # until each has heard of the other's
+            await one.settled()
+            await two.settled()
+            if len(await one.memories()) == 1:
+                break
+            await trio.sleep(0.05)
         assert [memory.content for memory in await one.memories()] == ["Sophie est guerie"]
 
 
