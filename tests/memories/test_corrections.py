@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from livememfs.recall.embed.model import OnnxModel
-from livememfs.recall.index.prior import TEXTS
+from livememfs.recall.embed.prior import TEXTS
 from livememfs.recall.likeness.correction import Verdict, judged
 from livememfs.recall.likeness.estimate import THRESHOLD, likeness
 

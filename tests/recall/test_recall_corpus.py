@@ -16,9 +16,9 @@ import trio
 from corpus_vectors import KeptVectors
 
 from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.embed.prior import TEXTS
 from livememfs.recall.index.feeder import vectors_of
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.prior import TEXTS
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.search.query import parse
 from livememfs.recall.search.ranking import search

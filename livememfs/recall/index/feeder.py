@@ -20,10 +20,10 @@ from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError
 from livememfs.recall.embed.base import Embedder
+from livememfs.recall.embed.prior import TEXTS
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.pieces import PieceText
-from livememfs.recall.index.prior import TEXTS
 from livememfs.recall.index.reader import is_indexed, records_of
 from livememfs.recall.index.record import digest
 from livememfs.recall.index.recordfile import is_damage

@@ -21,8 +21,8 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing, PreconditionFailed
+from livememfs.recall.embed.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.index.recordfile import is_damage
 from livememfs.recall.index.segments import MOST_ROWS, SUFFIX, BadSegment, name_of, parse, render
 from livememfs.recall.index.vectors import ONE

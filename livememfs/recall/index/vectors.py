@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.index.prior import WEIGHT
+from livememfs.recall.embed.prior import WEIGHT
 from livememfs.recall.index.rows import Rows
 
 Floats = NDArray[np.float32]

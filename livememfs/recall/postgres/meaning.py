@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
+from livememfs.recall.embed.prior import WEIGHT
 from livememfs.recall.index.exchanged import Restriction
-from livememfs.recall.index.prior import WEIGHT
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres.connection import Db, faults, number_of
 from livememfs.recall.postgres.records import clauses, clean, columns

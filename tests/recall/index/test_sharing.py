@@ -13,9 +13,9 @@ from recall_world import DONE_WITHIN, SPACE, Bucket, Mount
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
+from livememfs.recall.embed.prior import MEANINGS as PRIOR_MEANINGS
+from livememfs.recall.embed.prior import TEXTS
 from livememfs.recall.index import sharing
-from livememfs.recall.index.prior import MEANINGS as PRIOR_MEANINGS
-from livememfs.recall.index.prior import TEXTS
 from livememfs.recall.index.segments import MOST_ROWS, name_of, parse, render
 from livememfs.recall.service import Patience
 from livememfs.records import keys

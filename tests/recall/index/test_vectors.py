@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from livememfs.recall.index.prior import WEIGHT
+from livememfs.recall.embed.prior import WEIGHT
 from livememfs.recall.index.vectors import EXACT_UP_TO, Vectors, packed
 
 Floats = NDArray[np.float32]

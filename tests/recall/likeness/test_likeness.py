@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from livememfs.recall.embed.model import OnnxModel
-from livememfs.recall.index.prior import TEXTS
+from livememfs.recall.embed.prior import TEXTS
 from livememfs.recall.likeness.estimate import LOOKED_AT, THRESHOLD, evidence, likeness
 
 PAIRS = [json.loads(line) for line in (Path(__file__).parent / "pairs" / "pairs.jsonl").read_text().splitlines()]
