@@ -17,7 +17,7 @@ from corpus_vectors import KeptVectors
 
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.prior import TEXTS
-from livememfs.recall.index.feeder import vectors_of
+from livememfs.recall.index.feeder import TextReader
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.search.query import parse
@@ -64,8 +64,9 @@ def indexed(index: Index) -> dict[str, str]:
 async def understand(index: Index, model: KeptVectors) -> None:
     """Have everything in the index embedded."""
     index.expect((await model.passages(TEXTS)).mean(axis=0))
+    reader = TextReader(model)
     while texts := index.unembedded(64):
-        index.take_vectors([text.meaning for text in texts], await vectors_of(model, texts))
+        index.take_vectors([text.meaning for text in texts], await reader.vectors(texts))
 
 
 async def test_french_and_english_questions_find_their_notes(

@@ -392,7 +392,7 @@ async def test_work_that_can_wait_waits_until_nobody_asks_but_not_for_ever(
 
 
 class Halting(FakeEmbedder):
-    """Reads the first two notes, and the next ones when it may."""
+    """Reads the first two notes with the one before them, and the next ones when it may."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -400,7 +400,7 @@ class Halting(FakeEmbedder):
 
     async def passages(self, texts: Any) -> Any:
         read = {text[text.rindex("note ") :] for text in (*self.embedded, *texts) if "apples" in text}
-        if len(read) > 2:
+        if len(read) > 3:
             await self.may_go_on.wait()
         return await super().passages(texts)
 

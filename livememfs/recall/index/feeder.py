@@ -44,6 +44,10 @@ FASTER = 1.2
 APPLIED_AT_ONCE = 256
 """Objects that are put into the index in one step."""
 EMBEDDED_AT_ONCE = 64
+BEFORE = 0.5
+"""How much what was said before a note counts in its vector, against what it says itself."""
+KEPT = 1_024
+"""Vectors of texts that may stand before others: 1.5 MB."""
 WORDS_FIRST = 60.0
 """Seconds that embedding waits for the text index, when many objects come at once."""
 SHARED_WITHIN = 10.0
@@ -281,12 +285,13 @@ class Feeder:
         """Compute the vectors that are missing, until cancelled. `former`: the model whose vectors are searched until
         there are all of `embedder`'s; it is closed then.
         """
+        model = TextReader(embedder)
         while True:
             try:
                 await self._shared(False)
                 await self._words_first()
                 await self._expect(embedder)
-                while await self._embed_some(embedder):
+                while await self._embed_some(model):
                     pass
                 await self._changed_over(former)
             except Exception as error:  # as in `run`
@@ -300,7 +305,7 @@ class Feeder:
                 self._meant.set()
             await self._texts.wait()
 
-    async def _embed_some(self, embedder: Embedder) -> bool:
+    async def _embed_some(self, model: TextReader) -> bool:
         """Compute the vectors of some texts, unless others did; whether any text had none."""
         self._texts = trio.Event()  # set again by objects that come from here on
         texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
@@ -310,7 +315,7 @@ class Feeder:
         if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
             return True
         begun = trio.current_time()
-        vectors = await vectors_of(embedder, texts)
+        vectors = await model.vectors(texts)
         took = (trio.current_time() - begun) / len(texts)
         self.seconds_a_text = (self.seconds_a_text + took) / 2 if self.seconds_a_text else took
         meanings = [text.meaning for text in texts]
@@ -325,12 +330,13 @@ class Feeder:
         """Have what comes while the next model reads everything found by the former one as well. Much of it at once is
         an import, which the next model reads alone.
         """
+        model = TextReader(former)
         while (change := self._index.change) is not None and change.loaded is not None:
             meant, self._came = self._meant_before, trio.Event()
             try:
                 texts = await trio.to_thread.run_sync(change.lacking, EMBEDDED_AT_ONCE)
                 if 0 < len(texts) < EMBEDDED_AT_ONCE:
-                    vectors, meanings = await vectors_of(former, texts), [text.meaning for text in texts]
+                    vectors, meanings = await model.vectors(texts), [text.meaning for text in texts]
                     await trio.to_thread.run_sync(change.take_vectors, meanings, vectors, limiter=self._limiter)
             except Exception as error:  # as in `run`; words find it
                 if change.loaded is not None:  # else it is over, and the model is closed
@@ -382,13 +388,30 @@ class Feeder:
         self.last_error = str(error) or type(error).__name__
 
 
-async def vectors_of(embedder: Embedder, texts: Sequence[PieceText]) -> NDArray[np.float32]:
-    """One vector for each text: half of what it says, half of what it says in its place."""
-    import numpy as np
+class TextReader:
+    """Has a model read texts, each once: many notes stand before another one. Keeps the vectors of the last texts."""
 
-    own = await embedder.passages([text.own for text in texts])
-    beside = [row for row, text in enumerate(texts) if text.around]
-    if beside:
-        own[beside] += await embedder.passages([texts[row].around for row in beside])
-    lengths = np.linalg.norm(own, axis=1, keepdims=True)
-    return np.asarray(own / np.maximum(lengths, 1e-9), np.float32)
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._kept: dict[bytes, NDArray[np.float32]] = {}
+
+    async def vectors(self, texts: Sequence[PieceText]) -> NDArray[np.float32]:
+        """One row of length 1 for each text: what it says, and half as much of what was said just before it."""
+        import numpy as np
+
+        rows = await self._read({digest(said): said for text in texts for said in (text.own, text.before) if said})
+        found = np.array([rows[digest(text.own)] for text in texts])
+        for number, text in enumerate(texts):
+            if text.before:
+                found[number] += BEFORE * rows[digest(text.before)]
+        return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), np.float32)
+
+    async def _read(self, said: dict[bytes, str]) -> dict[bytes, NDArray[np.float32]]:
+        new = [key for key in said if key not in self._kept]
+        if new:
+            read = await self._embedder.passages([said[key] for key in new])
+            self._kept.update(zip(new, read, strict=True))
+        rows = {key: self._kept[key] for key in said}
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return rows

@@ -17,24 +17,24 @@ from livememfs.recall.index.words import language_of
 
 DAY = 86_400
 SHORT = 400
-"""Characters of a note that may need the one before it to be understood, and of that one, its end, that help. A model
-takes time by length."""
+"""Characters of a note that may need the one before it to be understood."""
 
 
 @dataclass(frozen=True, slots=True)
 class PieceText:
     """What the vector of a piece is made of: the piece itself and, where something was said just before it in the same
-    sitting, that and the piece together. An answer often makes sense only after its question.
+    sitting, that as well. An answer often makes sense only after its question.
     """
 
     own: str
-    around: str = ""
+    before: str = ""
+    """As the vector of that note is made of it, so that a model reads it once."""
     meaning: bytes = b""
     """What the vector is kept under."""
 
     def known(self) -> PieceText:
         """With the meaning that follows from the texts."""
-        return replace(self, meaning=digest(f"{self.own}\0{self.around}"))
+        return replace(self, meaning=digest(f"{self.own}\0{self.before}"))
 
 
 def spoken(record: Record, text: str) -> str:
@@ -54,7 +54,7 @@ def text_of(record: Record, part: int, before: Record | None) -> PieceText:
     own = spoken(record, record.pieces[part])
     if before is None or len(own) > SHORT:
         return PieceText(own).known()
-    return PieceText(own, f"{spoken(before, before.text[-SHORT:])}\n{own}").known()
+    return PieceText(own, spoken(before, before.text)).known()
 
 
 def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -> Piece:

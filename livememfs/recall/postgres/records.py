@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -334,7 +335,7 @@ def unembedded(db: Db, model: int, limit: int) -> list[PieceText]:
     for meaning, part, body, before in rows:
         text = text_of(record_of(body), part, record_of(before) if before is not None else None)
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
-        texts[meaning] = PieceText(text.own, text.around, meaning)
+        texts[meaning] = replace(text, meaning=meaning)
     return list(texts.values())
 
 

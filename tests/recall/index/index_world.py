@@ -64,7 +64,7 @@ def embed(index: Engine) -> int:
     done = 0
     while texts := index.unembedded(100):
         index.take_vectors(
-            [text.meaning for text in texts], np.array([hashed(f"{text.own} {text.around}", DIM) for text in texts])
+            [text.meaning for text in texts], np.array([hashed(f"{text.own} {text.before}", DIM) for text in texts])
         )
         done += len(texts)
         assert done < 10_000

@@ -369,7 +369,7 @@ def test_a_note_that_comes_between_two_others_is_context_of_both_and_changes_the
 
     assert found(index, "needle") == ["after", "before", "between"]
     assert {text.own.rpartition(": ")[2] for text in index.unembedded(100)} == {"needle", "dinner"}
-    assert any("needle" in text.around and "dinner" in text.around for text in index.unembedded(100))
+    assert any("needle" in text.before and "dinner" in text.own for text in index.unembedded(100))
     assert "after" in near(index, "dinner"), "it is found by the vector it had until the new one is there"
     assert embed(index) == 2
     assert index.verify() == []

@@ -241,8 +241,8 @@ def test_thousands_of_meanings_and_numbers_are_no_matter(table: RecordTable) -> 
 def test_a_note_means_itself_and_what_was_said_just_before(table: RecordTable) -> None:
     put(table, note("a", 1_000, "question"), note("b", 1_060, "answer"), note("c", 1_061 + SITTING_SECONDS, "later"))
     by_end = {text.own.rpartition(" ")[2]: text for text in lacking(table, "m")}
-    assert by_end["answer"].around == f"{by_end['question'].own}\n{by_end['answer'].own}"
-    assert by_end["question"].around == by_end["later"].around == ""
+    assert by_end["answer"].before == by_end["question"].own
+    assert by_end["question"].before == by_end["later"].before == ""
 
 
 def test_a_note_is_spoken_with_who_and_when_and_other_texts_as_they_are() -> None:
