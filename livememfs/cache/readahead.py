@@ -2,7 +2,7 @@
 
 Owns the guess: two reads in the order of the names open a window, which doubles as long as the guess is right. Refuses
 to fetch anything for a listing alone or for a single read, what is large, and more than a window of what may not be
-wanted. Trio thread only; `read` does not await, the fetching is done by `run`.
+wanted. Trio thread only; `reads` does not await, the fetching is done by `run`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from livememfs.cache.levels import split_key
 from livememfs.errors import LiveMemError
 
 if TYPE_CHECKING:
-    from livememfs.cache.levels import Level
+    from livememfs.cache.levels import Level, Levels
     from livememfs.store.base import ObjectInfo
 
 LARGEST = 1 << 16
@@ -26,7 +27,8 @@ FIRST_WINDOW = 4
 LONGEST_WINDOW = 64
 NEAR = 8
 """How many names a reader may leave out and still read in order: tools skip files by their names."""
-AT_ONCE = 16
+AT_ONCE = 32
+"""Half of the longest window. With more, the processor is what a reader waits for, 30 ms away from the bucket too."""
 LEVELS = 16
 
 
@@ -59,9 +61,18 @@ class Readahead:
         self._woken = trio.Event()
         self._fetched = self._windows = 0
 
+    def reads(self, key: str, levels: Levels, *, here: bool) -> None:
+        """Somebody reads an object, or looks a file up, which brings what is small; `here`: its content is here."""
+        prefix, name = split_key(key)
+        level = levels.get(prefix)
+        if level is not None:
+            self.read(prefix, name, level, here=here)
+
     def read(self, prefix: str, name: str, level: Level, *, here: bool) -> None:
-        """Somebody reads `prefix + name`; `here`: its content is. Called often, so it does little."""
+        """The same by the parts of the key. Called often, so it does little."""
         reader = self._readers.get(prefix)
+        if reader is not None and reader.last == name:
+            return  # it was looked up, and is opened now
         if reader is None:
             if here:
                 return  # whoever reads what is here needs no help

@@ -223,10 +223,7 @@ class Replica:
     async def read_version(self, info: ObjectInfo) -> bytes:
         """The content of exactly this version. PreconditionFailed or ObjectMissing when the store has it no more."""
         data = self.blobs.get(info.key, info.etag)
-        parent, name = split_key(info.key)
-        level = self.names.levels.get(parent)
-        if level is not None:
-            self.readahead.read(parent, name, level, here=data is not None)
+        self.readahead.reads(info.key, self.names.levels, here=data is not None)
         return data if data is not None else await self._bring(info)
 
     async def _bring(self, info: ObjectInfo) -> bytes:
@@ -271,6 +268,9 @@ class Replica:
         wanted = [
             (info.key, info.size) for info in infos if info.meta is None and self.journal.ops.newest(info.key) is None
         ]
+        if len(wanted) == 1 and wanted[0][1] <= SMALL:
+            # An open that follows finds it here: without this, who reads in order would wait for one after the other.
+            self.readahead.reads(wanted[0][0], self.names.levels, here=False)
         await for_each(wanted, lambda one: ask(*one), at_once=FETCHED_AT_ONCE)
 
     def has(self, info: ObjectInfo) -> bool:

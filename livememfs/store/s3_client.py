@@ -32,7 +32,8 @@ class S3Options:
     `endpoint_url` None means Amazon's own. Keys None means what boto3 finds by itself (profile, instance role).
     `signature_mode` "dual" signs PUT, GET and DELETE of objects with version 2 and HEAD and LIST with version 4, as
     Dell ECS wants it. `path_style` None means: with an endpoint, yes; at Amazon, no. `quoted_etags` puts If-Match
-    values in quotes: the standard asks for them, Ceph rejects them, most servers take both. Timeouts are seconds.
+    values in quotes: the standard asks for them, Ceph rejects them, most servers take both. `threads` are the requests
+    at once, more than are read ahead: nobody waits behind those. Timeouts are seconds.
     """
 
     bucket: str
@@ -44,7 +45,7 @@ class S3Options:
     signature_mode: Literal["sigv4", "dual"] = "sigv4"
     path_style: bool | None = None
     quoted_etags: bool = False
-    threads: int = 32
+    threads: int = 48
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
 

@@ -14,6 +14,7 @@ from livememfs.cache.readahead import AT_ONCE, LARGEST, LEVELS, LONGEST_WINDOW, 
 from livememfs.cache.replica import Replica
 from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
+from livememfs.store.s3_client import S3Options
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
 
@@ -97,6 +98,37 @@ async def test_a_failing_store_fails_the_reader_and_nobody_else(reader: Reader, 
     assert reader.store.counts["get"] == COUNT
 
 
+async def test_who_looks_each_file_up_before_reading_it_waits_no_longer(reader: Reader, autojump_clock: Clock) -> None:
+    """As it is when the kernel has forgotten the names of a listing: a lookup brings the content of a small file."""
+    names, started = reader.replica.names, trio.current_time()
+    for number in range(COUNT):
+        info = (await names.listing("s/")).objects[f"{number:03}"]
+        if info.meta is None:
+            await reader.replica.fetch([info])
+        await reader.read(number)
+    assert reader.store.counts["get"] == COUNT
+    assert trio.current_time() - started < COUNT / 4
+
+
+async def test_looking_one_file_up_fetches_nothing_else(reader: Reader, autojump_clock: Clock) -> None:
+    info = (await reader.replica.names.listing("s/")).objects["050"]
+    await reader.replica.fetch([info])
+    await reader.read(50)
+    await trio.sleep(10)
+    assert reader.store.counts["get"] == 1
+
+
+async def test_many_files_asked_for_at_once_open_no_window(reader: Reader, autojump_clock: Clock) -> None:
+    objects = (await reader.replica.names.listing("s/")).objects
+    await reader.replica.fetch([objects[f"{number:03}"] for number in range(10)])
+    await trio.sleep(10)
+    assert reader.store.counts["get"] == 10
+
+
+def test_reading_ahead_leaves_threads_for_others() -> None:
+    assert S3Options(bucket="any").threads >= AT_ONCE + 16
+
+
 class Ahead:
     """A level of objects, and what is fetched ahead of its reader. `here` are the names that need no fetching."""
 
@@ -140,6 +172,7 @@ def named(count: int, sizes: dict[str, int]) -> Level:
         ((3, 4 + NEAR), []),
         ((4, 3), []),
         ((3, 3), []),
+        ((3, 3, 4, 4, 5), range(5, 14)),
         ((0, 1), range(2, 6)),
         ((97, 98), [99]),
         ((98, 99), []),
