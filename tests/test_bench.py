@@ -15,8 +15,8 @@ from benchlib.run import Cost, Row, measure
 from benchlib.workloads import Sizes, Workload, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
-TINY = Sizes(objects=5, notes=4, reads=3, creates=9, saves=2, large=1)
-OPERATIONS = [3, 9, 9, 9, 2, 9, 9, 1, 1, 1, 1, 1, 1]
+TINY = Sizes(objects=5, notes=4, reads=3, creates=9, saves=2, large=1, pause=0)
+OPERATIONS = [3, 9, 9, 9, 2, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_workload_that_finds_too_little_fails(kind: str, tmp_path: Path) -> No
         min(folder.iterdir()).unlink()
 
         for workload in chosen:
-            with pytest.raises(AssertionError, match=r"(4 of 5 files|3 of 4 notes)"):
+            with pytest.raises(AssertionError, match=r"(4 of 5 files|3 of 4 (files|notes))"):
                 workload.work(plain.space(kind, ""), TINY)
 
 
@@ -95,6 +95,13 @@ def test_the_table_compares_with_the_folder_and_counts_per_operation() -> None:
     assert table.as_json(rows, costs)["workloads"][1]["requests_per_operation"] == {"get": 0.25, "put": 1}
 
 
+def test_a_listing_is_compared_with_its_list_pages_alone() -> None:
+    rows = [Row("ls", "mount", [[0.3], [0.11], [0.1]], [Counter(list=2)] * 3, pages=[0.1, 0.2, 0.05])]
+
+    assert table.as_text(rows, []).endswith("list 2; 1.10 x its LIST pages alone (100 ms)")
+    assert table.as_json(rows, [])["workloads"][0]["pages_ms"] == 100
+
+
 def test_a_failure_is_shown_and_the_other_rounds_count() -> None:
     rows = [
         Row("list", "mount", [[0.01]], [Counter(list=1)], failures=["Connection timed out"]),
@@ -113,7 +120,7 @@ def test_an_operation_that_fails_does_not_end_the_measurement(tmp_path: Path) ->
         (plain.space("objects", "") / "list").rename(plain.space("objects", "") / "gone")
         rows = measure([plain], chosen, TINY, rounds=1)
 
-    assert [row.failures for row in rows] == [["No such file or directory"]] * 2 + [[]] * 2
+    assert [row.failures for row in rows] == [["No such file or directory"]] * 2 + [[]] * 4
 
 
 def test_a_workload_that_takes_too_long_is_given_up(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from benchlib import seed
-from benchlib.servers import TIED, Proxy, Server
+from benchlib.servers import BUCKET, TIED, Proxy, Server, client_of
 from benchlib.workloads import Sizes
 
 READY_WITHIN = 60.0
@@ -160,6 +160,21 @@ class OurMount:
             raise RuntimeError(f"no mount: {said.decode()}")
         if self._proxy is not None:
             self._proxy.take_counts()
+
+    def list_pages(self, folder: str, count: int) -> float:
+        """Seconds that boto3 takes for the LIST pages of a seeded folder of `count` files, from where the mount asks.
+
+        Without what opening a connection takes. AssertionError when it finds fewer.
+        """
+        client = client_of(self._proxy.port if self._proxy is not None else self._server.port)
+        client.head_bucket(Bucket=BUCKET)
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{folder}/", Delimiter="/")
+        started = time.perf_counter()
+        found = sum(len(page["Contents"]) for page in pages)
+        seconds = time.perf_counter() - started
+        if found < count:
+            raise AssertionError(f"{found} of {count} objects in {folder}")
+        return seconds
 
     def figures(self) -> dict[str, Any]:
         """The statistics that the daemon shows."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchlib.places import OurMount, Place
+from benchlib.seed import SPACES
 from benchlib.workloads import Sizes, Workload
 
 IDLE_SECONDS = 10.0
@@ -28,6 +29,7 @@ class Row:
     """What was measured of one workload on one place.
 
     Per round, seconds of each operation and requests in all; for a round in which an operation failed, only why.
+    `pages` are seconds that the LIST pages of what was listed take by themselves.
     """
 
     workload: str
@@ -35,6 +37,7 @@ class Row:
     rounds: list[list[float]] = field(default_factory=list)
     requests: list[Counter[str]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
 
 
 @dataclass
@@ -67,6 +70,9 @@ def measure(
                 if row is not None:
                     _tell(f"round {number + 1}: {workload.name} on {place.label}")
                     _measure_one(place, workload, sizes, f"bench-{which}-{number}", row, limit)
+                    if workload.listed and isinstance(place, OurMount):
+                        folder = f"{SPACES[workload.space]}/{workload.listed}"
+                        row.pages.append(place.list_pages(folder, getattr(sizes, workload.space)))
             place.leave()
     return list(rows.values())
 

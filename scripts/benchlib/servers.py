@@ -117,10 +117,15 @@ def _moto() -> Iterator[Server]:
             yield Server(f"moto {version('moto')}", json.loads(process.stdout.readline())["port"])
 
 
+def client_of(port: int) -> Any:
+    """boto3's client of the server, or of the proxy, at a port."""
+    where: dict[str, Any] = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "us-east-1"}
+    return boto3.client("s3", aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET, **where)
+
+
 def _make_bucket(server: Server) -> None:
     """Wait until the server serves, which is when it makes the bucket. Raises RuntimeError when it does not."""
-    where: dict[str, Any] = {"endpoint_url": f"http://127.0.0.1:{server.port}", "region_name": "us-east-1"}
-    client = boto3.client("s3", aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET, **where)
+    client = client_of(server.port)
     deadline = time.monotonic() + READY_WITHIN
     while True:
         try:

@@ -52,6 +52,7 @@ def _figures(row: Row, plain: Mapping[str, float]) -> dict[str, Any]:
         "p50_ms": p50,
         "p95_ms": in_ms(row, 0.95),
         "ratio": p50 / plain[row.workload] if row.workload in plain else None,
+        "pages_ms": 1000 * median(row.pages) if row.pages else None,
         "requests_per_operation": per_operation(row.requests, len(row.rounds[0])),
         "failures": row.failures,
         "seconds": row.rounds,
@@ -86,8 +87,14 @@ def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
     if "p50_ms" not in figures:
         return (figures["path"], "", "", "", failed)
     ratio = "" if figures["ratio"] is None else f"{figures['ratio']:,.1f}"
-    words = "; ".join(filter(None, (_in_words(figures["requests_per_operation"]), failed)))
+    words = "; ".join(filter(None, (_in_words(figures["requests_per_operation"]), _beside_pages(figures), failed)))
     return (figures["path"], f"{figures['p50_ms']:,.3f}", f"{figures['p95_ms']:,.3f}", ratio, words)
+
+
+def _beside_pages(figures: Mapping[str, Any]) -> str:
+    """How a listing compares with its LIST pages alone."""
+    pages = figures["pages_ms"]
+    return f"{figures['p50_ms'] / pages:.2f} x its LIST pages alone ({pages:,.0f} ms)" if pages else ""
 
 
 def _in_words(requests: Mapping[str, float]) -> str:

@@ -18,6 +18,8 @@ from pathlib import Path
 NEEDLE = "needle"
 """Stands in each seeded note exactly once."""
 WRITERS = 8
+LIST, LIVE = "list", "live"
+"""The folders of the two seeded spaces."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Sizes:
     saves: int = 100
     large: int = 256
     """MiB of the large file."""
+    pause: float = 1.5
+    """Seconds between a listing and reading, where the kernel is to have forgotten its names."""
 
     def quick(self) -> Sizes:
         """The same, small enough for a look in between."""
@@ -48,6 +52,7 @@ class Workload:
     :space:   which space it works in: a new one for each round (`new`), or a seeded one (`objects`, `notes`)
     :prepare: done before, not timed
     :cold:    wants a mount that has just been made; without it, the mount is whichever there is
+    :listed:  the folder of the space that is only listed: how long its LIST pages take by themselves is shown beside it
     """
 
     name: str
@@ -55,6 +60,7 @@ class Workload:
     work: Work
     prepare: Callable[[Path, Sizes], object] = lambda _space, _sizes: None
     cold: bool = False
+    listed: str = ""
 
 
 def timed(operation: Callable[..., object], *arguments: object) -> float:
@@ -175,16 +181,37 @@ def _make_one(space: Path, sizes: Sizes) -> None:
 # --- looking for things ----------------------------------------------------------------------------------------------
 
 
-def _list_and_stat(space: Path, sizes: Sizes) -> list[float]:
+def _list_and_stat(folder: Path, count: int) -> list[float]:
     """One listing with the attributes of everything in it, as `ls -l` and most tools make it."""
 
     def look() -> None:
-        with os.scandir(space / "list") as entries:
+        with os.scandir(folder) as entries:
             found = sum(entry.stat().st_size > 0 for entry in entries)
-        if found != sizes.objects:
-            raise AssertionError(f"{found} of {sizes.objects} files in {space}/list")
+        if found != count:
+            raise AssertionError(f"{found} of {count} files in {folder}")
 
     return [timed(look)]
+
+
+def _list_objects(space: Path, sizes: Sizes) -> list[float]:
+    return _list_and_stat(space / LIST, sizes.objects)
+
+
+def _list_notes(space: Path, sizes: Sizes) -> list[float]:
+    return _list_and_stat(space / LIVE, sizes.notes)
+
+
+def _read_later(space: Path, sizes: Sizes) -> list[float]:
+    """Every note, one after the other, when the kernel has forgotten the names of the listing that told of them."""
+    paths = sorted((space / LIVE).iterdir())
+    time.sleep(sizes.pause)
+
+    def read() -> None:
+        found = sum(NEEDLE.encode() in path.read_bytes() for path in paths)
+        if found != sizes.notes:
+            raise AssertionError(f"{found} of {sizes.notes} notes in {space}/{LIVE}")
+
+    return [timed(read)]
 
 
 def _search(space: Path, sizes: Sizes) -> list[float]:
@@ -218,8 +245,10 @@ def workloads(sizes: Sizes) -> list[Workload]:
         Workload("rename", "new", _rename, _make_one),
         Workload(f"write {sizes.large} MiB", "new", _write_large, _make_files),
         Workload(f"read {sizes.large} MiB", "new", _read_large, _make_large),
-        Workload(f"{listing}, cold", "objects", _list_and_stat, cold=True),
-        Workload(f"{listing}, warm", "objects", _list_and_stat, _list_and_stat),
+        Workload(f"{listing}, cold", "objects", _list_objects, cold=True, listed=LIST),
+        Workload(f"{listing}, warm", "objects", _list_objects, _list_objects),
+        Workload(f"list + stat {sizes.notes:,} notes, cold", "notes", _list_notes, cold=True, listed=LIVE),
+        Workload(f"read {sizes.notes:,} notes, listed before, cold", "notes", _read_later, cold=True),
         Workload(f"{search_all}, cold", "notes", _search, cold=True),
         Workload(f"{search_all}, warm", "notes", _search, _search),
     ]
