@@ -35,7 +35,6 @@ LEVELS = 16
 @dataclass
 class _Reader:
     order: list[str]
-    serial: int
     last: str = ""
     window: int = 0
     fetched_to: int = 0
@@ -76,12 +75,14 @@ class Readahead:
         if reader is None:
             if here:
                 return  # whoever reads what is here needs no help
-            reader = self._readers[prefix] = _Reader(sorted(level.objects), level.serial)
+            reader = self._readers[prefix] = _Reader(sorted(level.objects))
             if len(self._readers) > LEVELS:
                 self._readers.popitem(last=False)
-        elif reader.serial != level.serial and not here:
-            reader.order, reader.serial, reader.fetched_to = sorted(level.objects), level.serial, 0
-        position, before = bisect_left(reader.order, name), bisect_left(reader.order, reader.last)
+        position = bisect_left(reader.order, name)
+        if not here and reader.order[position : position + 1] != [name]:  # it is new
+            reader.order, reader.fetched_to = sorted(level.objects), 0
+            position = bisect_left(reader.order, name)
+        before = bisect_left(reader.order, reader.last)
         in_order = reader.last != "" and 0 < position - before <= NEAR
         reader.last = name
         if not in_order:
