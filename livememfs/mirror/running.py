@@ -97,7 +97,7 @@ async def keep_equal(
             letters.touched(paths)
 
         for name, work in (
-            ("watch the directory", partial(watch, mirror.place.top, touched)),
+            ("watch the directory", partial(watch, mirror.place.top, touched, mirror.polled)),
             ("mirror", partial(unless_away, partial(_keep, mirror, on_ready))),
             ("scan", partial(unless_away, partial(_scan, mirror, letters))),
             ("in use", partial(_stay_in_use, mirror)),

@@ -23,14 +23,15 @@ STEP_MS = 50
 POLLED_MS = 1_000
 
 
-async def watch(top: Path, tell: Callable[[Iterable[str]], None]) -> None:
+async def watch(top: Path, tell: Callable[[Iterable[str]], None], polled: Callable[[], None]) -> None:
     """Tell of the paths at which something happens, until cancelled. Where the system has no notices left to give, the
-    directory is polled.
+    directory is polled, which `polled` is told.
     """
     try:
         await _watch(top, tell, polling=None)
     except OSError as error:
         log.warning("the system gives no notices of changes; the directory is polled", reason=str(error))
+        polled()
         await _watch(top, tell, polling=True)
 
 
