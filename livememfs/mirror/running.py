@@ -96,8 +96,12 @@ async def keep_equal(
             mirror.agenda.touched(paths)
             letters.touched(paths)
 
+        async def scan() -> None:
+            letters.touched(await mirror.scan())
+
+        watching = partial(watch, mirror.place.top, touched, mirror.polled, partial(unless_away, scan))
         for name, work in (
-            ("watch the directory", partial(watch, mirror.place.top, touched, mirror.polled)),
+            ("watch the directory", watching),
             ("mirror", partial(unless_away, partial(_keep, mirror, on_ready))),
             ("scan", partial(unless_away, partial(_scan, mirror, letters))),
             ("in use", partial(_stay_in_use, mirror)),
