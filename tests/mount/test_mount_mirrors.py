@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,7 +17,8 @@ from pathlib import Path
 
 import pytest
 from cloud import Bucket, Cloud
-from machine import ALONE, LONG, SPACE, Mount, StartMount, clean_environment, detach, sh
+from machine import LONG, SPACE, Mount, StartMount, detach, sh
+from mirroring import MirrorProcess
 from working import MINE, SHARED, Work
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261129").split()[0])
@@ -35,36 +34,9 @@ SETTLED_WITHIN = 240.0
 LOOKED_FOR = ("top", "live")
 
 
-class MirrorProcess:
-    """A machine with a directory that `livememfs sync` keeps equal to the space."""
-
-    def __init__(self, name: str, folder: Path, settings: dict[str, str]) -> None:
-        self.name, self.top = name, folder / f"mirror-{name}"
-        self.top.mkdir()
-        self.log = folder / f"{name}.log"
-        self.environment = clean_environment(folder / f"home-{name}", LIVEMEMFS_HOST=name, **settings)
-        self.process: subprocess.Popen[bytes] | None = None
-        self.back_at = 0.0
-
-    def start(self) -> None:
-        command = [*ALONE, sys.executable, "-m", "livememfs", "sync", str(self.top), "--space", SPACE]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, env=self.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-
-    def end(self, number: signal.Signals) -> int:
-        """Send a signal; the status that the process ends with."""
-        process, self.process = self.process, None
-        if process is None:
-            return 0
-        process.send_signal(number)
-        return process.wait(60)
-
-
 @pytest.fixture
 def mirrors(tmp_path: Path, bucket: Bucket) -> Iterator[list[MirrorProcess]]:
-    made = [MirrorProcess(name, tmp_path, bucket.environment()) for name in ("one", "two")]
+    made = [MirrorProcess(name, tmp_path, bucket.environment(), "--space", SPACE) for name in ("one", "two")]
     yield made
     for mirror in made:
         mirror.end(signal.SIGKILL)
@@ -83,21 +55,22 @@ def files(top: Path) -> dict[str, str]:
 def work_on(work: Work, mirrors: list[MirrorProcess], mount: Mount, seconds: float) -> Counter[str]:
     """Everybody works until the time is over, and is killed now and then. How often each was killed."""
     kills: Counter[str] = Counter()
+    back_at = dict.fromkeys(KILLED, 0.0)
     ends = time.monotonic() + seconds
     while (now := time.monotonic()) < ends:
         for mirror in mirrors:
-            if mirror.process is None and mirror.back_at <= now:
-                mirror.start()
+            if mirror.process is None and back_at[mirror.name] <= now:
+                mirror.start(wait=False)
         who = work.dice.choice([*mirrors, mount])
         if isinstance(who, MirrorProcess):
-            work.act(who.name, who.top, MINE + SHARED)
+            work.act(who.name, who.path, MINE + SHARED)
         else:
             with suppress(OSError):  # what the mount cannot be asked for now was not accepted
                 work.act("mount", mount / SPACE, SHARED)
         for mirror in mirrors:
             if mirror.process is not None and work.dice.random() < KILLED[mirror.name]:
                 mirror.end(signal.SIGKILL)
-                mirror.back_at = now + work.dice.random() * AWAY
+                back_at[mirror.name] = now + work.dice.random() * AWAY
                 kills[mirror.name] += 1
         if work.dice.random() < KILLED["mount"]:
             mount.kill()
@@ -113,7 +86,7 @@ def settled(mirrors: list[MirrorProcess], mount: Mount) -> dict[str, str]:
     deadline, before = time.monotonic() + SETTLED_WITHIN, None
     while True:
         mount.uploaded()
-        found = [files(place) for place in (*(mirror.top for mirror in mirrors), mount / SPACE)]
+        found = [files(place) for place in (*(mirror.path for mirror in mirrors), mount / SPACE)]
         if found[0] == found[1] == found[2] == before:
             return found[0]
         before = found[0]
@@ -143,16 +116,16 @@ def test_two_mirrors_and_a_mount_of_one_bucket_end_equal_and_nothing_is_lost_or_
     worked, asked = time.monotonic() - began, len(s3.log()) - before
     for mirror in mirrors:
         if mirror.process is None:
-            mirror.start()
+            mirror.start(wait=False)
     texts = settled(mirrors, mount)
     after = time.monotonic() - began - worked
     for mirror in mirrors:
-        assert mirror.end(signal.SIGTERM) == 0, mirror.log.read_text()[-4_000:]
+        mirror.stop()
     for name, text in texts.items():
         assert bucket.text(f"{SPACE}/{name}") == text
     work.check(texts)
     for mirror in mirrors:
-        kept = [path for path in (mirror.top / ".livememfs-mirror/refused").rglob("*") if path.is_file()]
+        kept = [path for path in (mirror.path / ".livememfs-mirror/refused").rglob("*") if path.is_file()]
         assert kept == []
     copies = sum(".conflict-" in name for name in texts)
     figures(
