@@ -106,7 +106,12 @@ async def test_where_the_system_gives_no_notices_the_directory_is_polled(
     assert told == {"file"}
 
 
-async def test_a_mirror_whose_disk_is_gone_ends_and_says_so(one: Machine, mount: Host) -> None:
+@pytest.mark.parametrize("how", ["emptied", "moved"])
+async def test_a_mirror_whose_disk_is_gone_ends_and_says_so(
+    how: str, one: Machine, mount: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the system tells of nothing, as when another disk is mounted over it."""
+    monkeypatch.setattr("livememfs.mirror.running.IN_USE_SECONDS", 0.1)
     ready = trio.Event()
 
     async def until(_: Letters) -> None:
@@ -117,6 +122,10 @@ async def test_a_mirror_whose_disk_is_gone_ends_and_says_so(one: Machine, mount:
         one.write("file", "kept")
         while not await mount.exists(f"{SPACE}/file"):
             await trio.sleep(0.02)
+        if how == "moved":
+            one.top.rename(one.top.with_name("elsewhere"))
+            one.top.mkdir()
+            return
         shutil.rmtree(one.top / OURS)
         (one.top / "file").unlink()
 
