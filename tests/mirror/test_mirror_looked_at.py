@@ -101,6 +101,15 @@ def test_one_that_ended_is_not_listed_and_doctor_tells_of_it_inside_alone(
     assert (check.verdict, f"livememfs sync {directory}" in check.advice) == ("warn", True)
 
 
+def test_one_whose_disk_went_away_is_listed_with_the_reason(directory: Path, run: Run) -> None:
+    record = mirrors.MirrorRecord(mountpoint=str(directory), pid=os.getpid(), started=0, since="", store="x")
+    record.write()
+    record.ended("its disk is gone")
+
+    code, said = run("status")
+    assert (code, f"{directory}: its disk is gone; " in said) == (1, True)
+
+
 @pytest.mark.parametrize("figure", [{"polled": True}, {"folders": 90}])
 def test_doctor_says_when_the_system_has_too_few_notices(
     figure: dict[str, int], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

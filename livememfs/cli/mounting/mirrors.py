@@ -47,10 +47,10 @@ class MirrorRecord(MountRecord):
 
 
 def records() -> list[MirrorRecord]:
-    """All records of directories that are mirrors; of one that was removed nobody has to hear any more."""
+    """All records, but of a process that was killed where there is no mirror any more. A disk that went is told of."""
     found = records_of(MirrorRecord)
     for record in found:
-        if not is_mirror(Path(record.mountpoint)) and not record.is_alive:
+        if not record.problem and not is_mirror(Path(record.mountpoint)) and not record.is_alive:
             record.forget()
     return [record for record in found if record.path.exists()]
 

@@ -34,7 +34,7 @@ WHAT_TO_DO: dict[State, str] = {
 OF_A_MIRROR: dict[State, str] = {
     "not answering": "its process does not answer; if that lasts, end the process and run `{again}`",
     "saving": "it is ending, and still uploads",
-    "ended badly": "`{again}` goes on with it, and nothing is lost",
+    "ended badly": "`{again}` goes on with it, and nothing is lost; `rm {file}` takes it off this list",
 }
 
 
@@ -51,7 +51,7 @@ class MountStatus:
     def advice(self) -> str:
         """What to do about its state; empty where it is well."""
         if isinstance(self.record, mirrors.MirrorRecord):
-            return OF_A_MIRROR.get(self.state, "").format(again=self.record.again)
+            return OF_A_MIRROR.get(self.state, "").format(again=self.record.again, file=self.record.path)
         return WHAT_TO_DO.get(self.state, "")
 
     @property
