@@ -14,7 +14,7 @@ import typer
 
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting import mirrors, mounts
 from livememfs.environment import environment
 from livememfs.errors import SettingsError
 from livememfs.shown import without_login
@@ -62,7 +62,7 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
         results += run(_others, settings)
-    well = "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
+    well = "nothing, all is well" if mounts.kernel_mounts() or mirrors.records() else "livememfs mount DIRECTORY"
     then = next_step(results) or well
     sources = setting_sources(choice, settings, mounted) if settings is not None else []
     if as_json:

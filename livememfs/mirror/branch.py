@@ -252,10 +252,11 @@ class Branch:
         self.root.permit(target, new_name, writing=True, making=True)
         await source.rename(name, target, new_name, replace=False)
 
-    async def set_mode(self, node: Node, mode: int) -> None:
-        """Set permission bits, where they are kept."""
-        self.root.permit(node, writing=True)
-        await node.change(AttrChange(mode=mode), MAKER)
+    async def set_attrs(self, node: Node, mode: int, mtime_ns: int) -> None:
+        """Set permission bits and the time, where they are kept."""
+        if isinstance(node, PlainFile | NoteFile):
+            self.root.permit(node, writing=True)
+            await node.change(AttrChange(mode=mode, mtime_ns=mtime_ns), MAKER)
 
 
 def _is_mirrored(directory: Directory, name: str) -> bool:

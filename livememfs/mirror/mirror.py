@@ -28,11 +28,20 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class MirrorStatistics:
-    """Since the start: changes brought to the tree, brought to the disk, and refused."""
+    """Since the start: changes brought to the tree, brought to the disk, and refused; and what was refused last.
+
+    :waiting: paths that are refused as they are now
+    :folders: each takes one of the notices that the system has to give
+    :polled:  whether the system gives none
+    """
 
     up: int
     down: int
     refused: int
+    waiting: int
+    folders: int
+    polled: bool
+    last_refusal: str
 
 
 class Mirror:
@@ -42,6 +51,7 @@ class Mirror:
         self.branch, self.place, self.rows = branch, place, rows
         self.agenda = Agenda()
         self.settler = Settler(branch, place, rows, self.agenda, host)
+        self.is_polled = False
 
     def changed(self, change: Change) -> None:
         """A subscriber of the stream of changes."""
@@ -135,5 +145,15 @@ class Mirror:
         await trio.lowlevel.checkpoint()
 
     def statistics(self) -> MirrorStatistics:
-        """Counters, cheap."""
-        return MirrorStatistics(**self.settler.counts)
+        """Counters, and a look at each row."""
+        return MirrorStatistics(
+            **self.settler.counts,
+            waiting=len(self.agenda.refused),
+            folders=sum(row.local.kind == "d" for row in self.rows.all.values()),
+            polled=self.is_polled,
+            last_refusal=self.place.told,
+        )
+
+    def polled(self) -> None:
+        """The system has no notices to give."""
+        self.is_polled = True

@@ -77,6 +77,8 @@ class MirrorPlace:
         self.top, self.ours = top, top / OURS
         self.of, self.state = of, state
         self.id = ""
+        self.told = ""
+        """What was refused last, and why."""
         self._lock = -1
         self._numbers = count(1)
 
@@ -325,6 +327,7 @@ class MirrorPlace:
 
     def tell(self, path: str, reason: str, stamp: str, kept: str = "") -> None:
         """Say why something was refused, in a file beside it."""
+        self.told = f"{path}: {reason}"
         line = {"at": stamp, "path": path, "reason": reason} | ({"kept": kept} if kept else {})
         with suppress(OSError), (self.ours / WHY).open("a", encoding="utf-8", errors="replace") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")

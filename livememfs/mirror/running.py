@@ -20,6 +20,7 @@ from livememfs.mirror.letters import Letters
 from livememfs.mirror.mirror import Mirror
 from livememfs.mirror.place import MirrorPlace
 from livememfs.mirror.rows import MirrorRow, MirrorRows, Sig
+from livememfs.mirror.settling import aside_from_disk
 from livememfs.mirror.watching import watch
 from livememfs.records import keys
 from livememfs.tree.root import Root
@@ -31,7 +32,7 @@ SCAN_SECONDS = 180.0
 COMPARE_SECONDS = 600.0
 """The same for both sides."""
 IN_USE_SECONDS = 10.0
-"""How often spaces are said to be in use, and new ones looked for, of which nobody tells."""
+"""How often spaces are said to be in use, and new ones and the disk looked for, of which nobody tells."""
 END_SECONDS = 10.0
 """How long the end waits for files that somebody is just writing."""
 ROUNDS = 5
@@ -96,11 +97,15 @@ async def keep_equal(
             mirror.agenda.touched(paths)
             letters.touched(paths)
 
+        async def scan() -> None:
+            letters.touched(await mirror.scan())
+
+        watching = partial(watch, mirror.place.top, touched, mirror.polled, partial(unless_away, scan))
         for name, work in (
-            ("watch the directory", partial(watch, mirror.place.top, touched)),
+            ("watch the directory", watching),
             ("mirror", partial(unless_away, partial(_keep, mirror, on_ready))),
             ("scan", partial(unless_away, partial(_scan, mirror, letters))),
-            ("in use", partial(_stay_in_use, mirror)),
+            ("in use", partial(unless_away, partial(_stay_in_use, mirror))),
         ):
             nursery.start_soon(background.keep, name, work)
         await until(letters)
@@ -140,6 +145,7 @@ async def _stay_in_use(mirror: Mirror) -> None:
     """Have changes of other hosts heard: a directory asks the tree nothing by itself."""
     names = mirror.branch.context.replica.names
     while True:
+        await aside_from_disk(mirror.place.expect_here)
         with suppress(Unreachable, Throttled):
             for space in await mirror.branch.spaces():
                 names.watch.used(f"{space}/{keys.LIVE}/")

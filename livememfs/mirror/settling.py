@@ -123,7 +123,7 @@ class Settler:
             elif remote is not None and await self._has(remote, node, sig, data, digest):
                 self._take(path, MirrorRow(sig, digest, remote.key, remote.etag))
                 if isinstance(node, File) and not remote.fixed and (await node.attrs()).mode != sig.mode:
-                    await self.branch.set_mode(node, sig.mode)
+                    await self.branch.set_attrs(node, sig.mode, sig.mtime_ns)
             elif row is not None and remote is not None and await self._went_on_beside(path, row, remote):
                 return
             elif sig.kind == "l":
@@ -156,10 +156,10 @@ class Settler:
         return True
 
     async def _same_bytes(self, path: str, sig: Sig, row: MirrorRow, remote: Remote | None, node: Node | None) -> None:
-        """Somebody has set the mode, or touched it."""
-        is_other = sig.kind == "f" and sig.mode != row.local.mode
+        """Somebody has set the mode or the time."""
+        is_other = sig.kind == "f" and (sig.mode, sig.mtime_ns) != (row.local.mode, row.local.mtime_ns)
         if is_other and remote is not None and node is not None and not remote.fixed:
-            await self.branch.set_mode(node, sig.mode)
+            await self.branch.set_attrs(node, sig.mode, sig.mtime_ns)
         self.rows.set(path, replace(row, local=sig))
         self.agenda.heard(path)
 

@@ -7,7 +7,7 @@ looks at everything now and then as well. Trio thread only; watchfiles has threa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -21,17 +21,30 @@ log = structlog.get_logger("livememfs.mirror")
 
 STEP_MS = 50
 POLLED_MS = 1_000
+UNREAD_SECONDS = 1.0
+"""Between two looks at everything because of names that watchfiles cannot tell of."""
 
 
-async def watch(top: Path, tell: Callable[[Iterable[str]], None]) -> None:
+async def watch(
+    top: Path, tell: Callable[[Iterable[str]], None], polled: Callable[[], None], scan: Callable[[], Awaitable[None]]
+) -> None:
     """Tell of the paths at which something happens, until cancelled. Where the system has no notices left to give, the
-    directory is polled.
+    directory is polled, which `polled` is told. `scan` looks at everything, when notices were lost.
     """
-    try:
-        await _watch(top, tell, polling=None)
-    except OSError as error:
-        log.warning("the system gives no notices of changes; the directory is polled", reason=str(error))
-        await _watch(top, tell, polling=True)
+    polling: bool | None = None
+    while True:
+        try:
+            await _watch(top, tell, polling=polling)
+        except OSError as error:
+            if polling:
+                raise
+            log.warning("the system gives no notices of changes; the directory is polled", reason=str(error))
+            polled()
+            polling = True
+        except RuntimeError as error:  # a name that is not UTF-8: it takes the notices of all others with it
+            log.debug("notices were lost", reason=str(error))
+            await trio.sleep(UNREAD_SECONDS)
+            await scan()
 
 
 async def _watch(top: Path, tell: Callable[[Iterable[str]], None], *, polling: bool | None) -> None:
@@ -46,12 +59,21 @@ async def _watch(top: Path, tell: Callable[[Iterable[str]], None], *, polling: b
         force_polling=polling,
         poll_delay_ms=POLLED_MS,
     )
+    failed: BaseException | None = None
     async with trio.open_nursery() as nursery, aclosing(notices):
         nursery.start_soon(_at_the_end, stop)
-        async for found in notices:
-            paths = {path[len(start) :] for _, path in found if path.startswith(start) and not path.startswith(ours)}
-            if paths:
-                tell({path.replace(os.sep, "/") for path in paths})
+        try:
+            async for found in notices:
+                inside = (path for _, path in found if path.startswith(start) and not path.startswith(ours))
+                if paths := {path[len(start) :].replace(os.sep, "/") for path in inside}:
+                    tell(paths)
+        except* (OSError, RuntimeError) as errors:  # out of a nursery, and watchfiles has one, they come in groups
+            failed = errors
+        nursery.cancel_scope.cancel()
+    while isinstance(failed, BaseExceptionGroup):
+        failed = failed.exceptions[0]
+    if failed is not None:
+        raise failed
 
 
 async def _at_the_end(stop: trio.Event) -> None:

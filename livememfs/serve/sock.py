@@ -167,13 +167,13 @@ async def _first_line(stream: trio.SocketStream) -> Mapping[str, Any] | None:
 # --- the other end ----------------------------------------------------------------------------------------------
 
 
-def connect(path: Path, wanted: Mapping[str, Any]) -> socket.socket:
-    """A connection to a mount's daemon. MountError when nobody listens, or for what it refuses."""
+def connect(path: Path, wanted: Mapping[str, Any], *, seconds: float = ANSWER_SECONDS) -> socket.socket:
+    """A connection to a mount's daemon. MountError when nobody listens or answers in time, or for what it refuses."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        made.settimeout(seconds)
         with _short(path) as short:
             made.connect(short)
-        made.settimeout(ANSWER_SECONDS)
         made.sendall(json.dumps(wanted).encode() + b"\n")
         answer = bytearray()
         while not answer.endswith(b"\n"):

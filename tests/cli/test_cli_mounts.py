@@ -296,8 +296,8 @@ def test_where_the_mounted_store_cannot_be_used_the_one_that_is_used_is_named(
 
     ended = cli("space", "list")
 
-    assert f"using folder {tmp_path}/data/livememfs/store, while mounted is " in ended.err
-    assert f"on {tmp_path}/mnt0" in ended.err
+    assert f"using folder {tmp_path}/data/livememfs/store, while " in ended.err
+    assert f" is mounted on {tmp_path}/mnt0" in ended.err
     assert why in ended.err
     said = {check["name"]: check for check in cli("doctor", "--json").json["checks"]}["store, choice"]
     assert said["verdict"] == "warn", "all is not well"

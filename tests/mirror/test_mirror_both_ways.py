@@ -7,6 +7,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
+import trio
 from hosts import APPEND, SPACE, Host
 from mirrored import Crash, Machine
 
@@ -194,7 +195,7 @@ async def test_what_is_written_to_a_file_that_was_just_replaced_is_not_lost(one:
     assert one.files()["log"] == "zero\none\ntwo\n"
 
 
-async def test_modes_and_times_go_along(one: Machine, two: Machine, mount: Host) -> None:
+async def test_modes_and_times_go_along(one: Machine, two: Machine, mount: Host, nursery: trio.Nursery) -> None:
     one.write("tool", "#!/bin/sh\n")
     (one.top / "tool").chmod(0o755)
     os.utime(one.top / "tool", ns=(1, 1_234_567_890_000_000_000))
@@ -206,6 +207,10 @@ async def test_modes_and_times_go_along(one: Machine, two: Machine, mount: Host)
         (one.top / "tool").chmod(0o700)
         await first.settle()
         assert (await mount.attrs(f"{SPACE}/tool")).mode == 0o700
+        os.utime(one.top / "tool", ns=(1, 978_307_200_000_000_001))
+        await first.settle()
+        fresh = Host("fresh", one.memory, one.clock, nursery)
+        assert (await fresh.attrs(f"{SPACE}/tool")).mtime_ns == 978_307_200_000_000_001
 
 
 async def test_a_file_that_becomes_a_folder_and_the_reverse(one: Machine, two: Machine, mount: Host) -> None:

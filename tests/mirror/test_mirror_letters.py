@@ -80,7 +80,7 @@ async def test_a_hook_is_answered_by_the_process_that_mirrors(
     where: str, one: Machine, running: Running, letters: Letters, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Outside of a mirror nothing is answered, and the agent goes on."""
-    await nursery.start(sock.listen, one.top / OURS / client.SOCKET, partial(_answer, letters))
+    await nursery.start(sock.listen, one.top / OURS / client.SOCKET, partial(_answer, letters, dict))
     top = one.top if where == "project" else tmp_path
     request, answer = os.pipe(), os.pipe()
     os.write(request[1], b'{"session_id": "s1"}')

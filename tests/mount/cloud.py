@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -36,6 +37,8 @@ class Faulty:
         self.lock = threading.Lock()
         self.seen: list[str] = []
         self.status = 0
+        self.share = 0.0
+        self.dice = random.Random(1)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path, query = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace"), environ.get("QUERY_STRING", "")
@@ -44,15 +47,25 @@ class Faulty:
         with self.lock:
             self.seen.append(f"{environ['REQUEST_METHOD']} {path}{'?' + query if query else ''}")
         if self.status:
-            body = b"<Error><Code>ServiceUnavailable</Code><Message>told to fail</Message></Error>"
-            start_response(f"{self.status} Told To Fail", [("Content-Type", "application/xml")])
-            return [body]
+            return self._fail(self.status, "ServiceUnavailable", start_response)
+        if self.dice.random() < self.share / 2:
+            return self._fail(503, "ServiceUnavailable", start_response)
+        if self.dice.random() < self.share / 2:  # it has its effect, and the answer is lost
+            for _ in self.application(environ, lambda *_: None):
+                pass
+            return self._fail(500, "InternalError", start_response)
         return self.application(environ, start_response)
+
+    def _fail(self, status: int, code: str, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response(f"{status} Told To Fail", [("Content-Type", "application/xml")])
+        return [f"<Error><Code>{code}</Code><Message>told to fail</Message></Error>".encode()]
 
     def _control(self, path: str, query: str, start_response: Callable[..., Any]) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Type", "application/json")])
         if path == "/fail":
             self.status = int(query)
+        if path == "/share":
+            self.share = float(query)
         with self.lock:
             return [json.dumps(self.seen).encode()]
 
@@ -103,6 +116,15 @@ class Cloud:
             yield
         finally:
             self._control("/fail?0")
+
+    @contextmanager
+    def failing_now_and_then(self, share: float) -> Iterator[None]:
+        """While this lasts this share of the requests fails, one half of them after their effect."""
+        self._control(f"/share?{share}")
+        try:
+            yield
+        finally:
+            self._control("/share?0")
 
     def _control(self, path: str) -> bytes:
         with urllib.request.urlopen(f"{self.endpoint}{CONTROL}{path}", timeout=10) as reply:

@@ -1,4 +1,5 @@
-"""Random operations on an ordinary folder of a real mount and on a local file system: both give the same answers.
+"""Random operations on an ordinary folder of a real mount and on a local file system: both give the same answers. They
+do in the directory of a mirror as well, while it is kept equal, and a mount shows what came of them.
 
 The steps follow from a seed alone, so a failure is repeated by its seed (LIVEMEMFS_TEST_SEED). Where the answers may
 differ is a table, `DIFFERENCES`: every row of it is tried on both, and is a row of docs/semantics.md.
@@ -12,6 +13,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import stat
 import tempfile
 import time
@@ -21,12 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine import SPACE, Mount, StartMount
+from machine import LONG, SPACE, Mount, StartMount
+from mirroring import MirrorProcess
 
 SEEDS = tuple(int(seed) for seed in os.environ.get("LIVEMEMFS_TEST_SEED", "1 2 3 4").split())
 STEPS = 800
 COMPARED_EVERY = 50
 SLOTS = 3
+PAUSES = {"folder_mounted": 0.0, "mirrored": 0.6}
+"""The sides that are tried, and the pauses that they need: a mirror takes what was left alone for a moment."""
 NO_FD = 1 << 30
 """A descriptor that is not open: EBADF."""
 SHOWN = 40
@@ -303,11 +308,15 @@ class Different(AssertionError):
     """The two sides gave different answers to a step."""
 
 
-def run(steps: list[Step], local: Side, ours: Side) -> None:
-    """Do the steps on both sides and compare. Different, with the steps before, when an answer is not the same."""
+def run(steps: list[Step], local: Side, ours: Side, pause: float) -> None:
+    """Do the steps on both sides and compare. Different, with the steps before, when an answer is not the same.
+
+    Now and then nothing is done for `pause` seconds.
+    """
     for number, step in enumerate(steps):
         wanted, found = local.do(step), ours.do(step)
         if wanted == found and (number + 1) % COMPARED_EVERY == 0:
+            time.sleep(pause)
             step, wanted, found = ("compare",), _state(local), _state(ours)
         if wanted != found:
             before = "\n".join(f"  {done!r}" for done in steps[max(0, number + 1 - SHOWN) : number + 1])
@@ -460,36 +469,54 @@ def local() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def _sides(local: Path, mount: Mount, seed: int) -> tuple[Side, Side]:
+@pytest.fixture
+def mirrored(tmp_path: Path, folder: Path) -> Iterator[MirrorProcess]:
+    """A mirror of a folder with one space."""
+    mirror = MirrorProcess("mirror", tmp_path, {"LIVEMEMFS_STORE": str(folder)})
+    mirror.start()
+    (mirror.path / SPACE).mkdir()
+    yield mirror
+    mirror.end(signal.SIGKILL)
+
+
+def _sides(local: Path, door: Mount | MirrorProcess, seed: int) -> tuple[Side, Side]:
     """The directories of a seed. Each is below one of its own, for a link may lead out of the inner one."""
-    return Side(local / f"work-{seed}/work"), Side(mount.path / SPACE / f"work-{seed}/work")
+    return Side(local / f"work-{seed}/work"), Side(door.path / SPACE / f"work-{seed}/work")
 
 
+def _mirrored(tree: dict[str, object]) -> dict[str, object]:
+    """What a mirror has words for: of folders nothing but their being there."""
+    return {path: "directory" if found[0] == "directory" else found for path, found in tree.items()}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("kind", PAUSES)
 def test_random_operations_give_the_same_as_on_a_local_file_system(
-    local: Path, folder: Path, folder_mounted: Mount, start_mount: StartMount
+    kind: str, local: Path, folder: Path, start_mount: StartMount, request: pytest.FixtureRequest
 ) -> None:
-    for seed in SEEDS:
+    door: Mount | MirrorProcess = request.getfixturevalue(kind)
+    as_far_as, seeds = (_mirrored, SEEDS if LONG else SEEDS[:1]) if kind == "mirrored" else (dict, SEEDS)
+    for seed in seeds:
         print(f"LIVEMEMFS_TEST_SEED={seed}")
-        theirs, ours = _sides(local, folder_mounted, seed)
+        theirs, ours = _sides(local, door, seed)
         theirs.root.mkdir(parents=True)
         ours.root.mkdir(parents=True)
         began = time.monotonic()
         try:
-            run(steps_of(seed, STEPS), theirs, ours)
+            run(steps_of(seed, STEPS), theirs, ours, PAUSES[kind])
         finally:
             theirs.close_all()
             ours.close_all()
         assert ours.tree() == theirs.tree(), f"after the last close, with the seed {seed}"
         print(f"  {STEPS} steps in {time.monotonic() - began:.1f} s")
 
-    folder_mounted.stop()
-    folder_mounted.start()
+    door.stop()
+    door.start()
     other = start_mount({"LIVEMEMFS_STORE": str(folder)}, name="other")
-    for seed in SEEDS:
-        theirs, ours = _sides(local, folder_mounted, seed)
-        assert ours.tree() == theirs.tree(), f"mounted again, with the seed {seed}"
+    for seed in seeds:
+        theirs, ours = _sides(local, door, seed)
+        assert ours.tree() == theirs.tree(), f"started again, with the seed {seed}"
         _, elsewhere = _sides(local, other, seed)
-        assert elsewhere.tree() == theirs.tree(), f"on another machine, with the seed {seed}"
+        assert as_far_as(elsewhere.tree()) == as_far_as(theirs.tree()), f"on another machine, with the seed {seed}"
 
 
 def test_what_differs_from_a_local_file_system_is_what_the_table_says(local: Path, folder_mounted: Mount) -> None:

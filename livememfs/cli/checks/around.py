@@ -1,4 +1,4 @@
-"""Checks of the mounts of this machine, and of the agents that use them.
+"""Checks of the mounts and mirrors of this machine, and of the agents that use them.
 
 Owns the verdict on each. Never waits long for a mount, since a daemon may hang. Refuses the network. Trio thread only.
 """
@@ -11,18 +11,23 @@ from pathlib import Path
 
 import trio
 
-from livememfs.cli.checks import Check, agents
+from livememfs.cli.checks import Check, agents, mirrors
 from livememfs.cli.mounting import mounts
 from livememfs.fuse.mounted import ask
 
 
 async def checks(project: Path) -> list[Check]:
-    """Mounts first, then the agents of a project."""
+    """Mounts first, then mirrors, then the agents of a project."""
     own = {record.mountpoint for record in mounts.records()}
     # The user's own mounts first: those of other users are not this user's to repair.
     known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
     state = {path: await _state(path) for path in known}
-    return [_mounts(state), *await agents.checks(project, [path for path, problem in state.items() if not problem])]
+    mirrored = await trio.to_thread.run_sync(mirrors.checks, project)
+    return [
+        _mounts(state),
+        *mirrored,
+        *await agents.checks(project, [path for path, problem in state.items() if not problem]),
+    ]
 
 
 # --- mounts ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import typer
 from livememfs.agents.install.table import AgentName
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
-from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting import mirrors, mounts
 from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import NotFound, UsageError
 from livememfs.fuse.mounted import ask
@@ -82,6 +82,7 @@ def install(
     choice.quiet()
     _check_options(tool, space, shared=shared, user=user)
     where = resolve(mount) if mount is not None else the_mount()
+    _expect_no_mirror(where)
     there = project_of(project, user=user)
     _check_once(tool, user=user)
     space = MACHINE if user else check_space_name(space or _space_of(there))
@@ -208,10 +209,22 @@ def the_mount() -> Path:
     dead = {record.mountpoint for record in mounts.records() if not record.is_alive}
     live = [path for path in mounts.kernel_mounts() if path not in dead]
     if not live:
+        for record in mirrors.records():
+            _expect_no_mirror(Path(record.mountpoint))
         raise UsageError("nothing is mounted: mount first, or name the future mount point with --mount")
     if len(live) > 1:
         raise UsageError(f"there are several mounts, name one with --mount: {', '.join(live)}")
     return Path(live[0])
+
+
+def _expect_no_mirror(directory: Path) -> None:
+    """Refuse the directory of `livememfs sync`, whose files answer no hooks. UsageError."""
+    if str(directory) not in mounts.kernel_mounts() and (mirror := mirrors.around(directory)) is not None:
+        raise UsageError(
+            f"{mirror} is a mirror, and `install` connects agents to mounts; for a mirror, give the agent these hooks "
+            f"by hand: `livememfs hook SPACE/.hooks/<agent>.<Event>`, where SPACE is the absolute path of the space in "
+            f"{mirror}; docs/mirror.md has an example"
+        )
 
 
 def look_for(mount: Path, space: Path | None) -> None:

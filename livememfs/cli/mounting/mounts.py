@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import platformdirs
 
@@ -34,6 +34,10 @@ class MountRecord:
     :problem: why the daemon ended badly, written at its end; such a record stays after the mount
     :place:   the settings that name its store, without secrets; empty for a mount that a token limits
     """
+
+    KIND: ClassVar[str] = "mounts"
+    """The folder of the records."""
+    HOW: ClassVar[str] = "mounted on"
 
     mountpoint: str
     pid: int
@@ -60,7 +64,7 @@ class MountRecord:
     def path(self) -> Path:
         """The file of the record."""
         name = hashlib.sha256(self.mountpoint.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        return folder() / f"{name}.json"
+        return folder(self.KIND) / f"{name}.json"
 
     @property
     def socket(self) -> Path:
@@ -100,7 +104,7 @@ class MountRecord:
 
     def draining(self, left: int) -> None:
         """Write down how many files are left to upload. Does nothing if the record is not that of this daemon."""
-        if find(Path(self.mountpoint)) != self:
+        if find(Path(self.mountpoint), type(self)) != self:
             return
         with contextlib.suppress(OSError):  # it is only for a progress bar
             private.write_text(self.path.with_suffix(".left"), str(left))
@@ -110,7 +114,7 @@ class MountRecord:
 
         Does nothing if the record is not that of this daemon: another one may serve the mount point by now.
         """
-        if find(Path(self.mountpoint)) != self:
+        if find(Path(self.mountpoint), type(self)) != self:
             return
         for suffix in (".left", ".url"):
             self.path.with_suffix(suffix).unlink(missing_ok=True)
@@ -120,14 +124,17 @@ class MountRecord:
             self.forget()
 
 
+R = TypeVar("R", bound=MountRecord)
+
+
 def state() -> Path:
     """The state directory, above the folders for records, sockets and logs."""
     return platformdirs.user_state_path("livememfs")
 
 
-def folder() -> Path:
+def folder(kind: str = MountRecord.KIND) -> Path:
     """The folder of the records."""
-    return state() / "mounts"
+    return state() / kind
 
 
 def log_path(mountpoint: Path) -> Path:
@@ -138,18 +145,23 @@ def log_path(mountpoint: Path) -> Path:
 
 def records() -> list[MountRecord]:
     """All records, by mount point. Files that are no records are skipped."""
-    mounts = []
-    for path in sorted(folder().glob("*.json")):
+    return records_of(MountRecord)
+
+
+def records_of(kind: type[R]) -> list[R]:
+    """The same of another kind of record."""
+    found = []
+    for path in sorted(folder(kind.KIND).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            names = [known.name for known in fields(MountRecord) if known.name in value]
-            mounts.append(MountRecord(**{name: value[name] for name in names}))
-    return sorted(mounts, key=lambda record: record.mountpoint)
+            names = [known.name for known in fields(kind) if known.name in value]
+            found.append(kind(**{name: value[name] for name in names}))
+    return sorted(found, key=lambda record: record.mountpoint)
 
 
-def find(mountpoint: Path) -> MountRecord | None:
+def find(mountpoint: Path, kind: type[MountRecord] = MountRecord) -> MountRecord | None:
     """The record of one mount point."""
-    return next((record for record in records() if record.mountpoint == str(mountpoint)), None)
+    return next((record for record in records_of(kind) if record.mountpoint == str(mountpoint)), None)
 
 
 def kernel_mounts() -> list[str]:

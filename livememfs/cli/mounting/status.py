@@ -1,7 +1,7 @@
-"""`livememfs status`: the mounts of this machine and their states.
+"""`livememfs status`: the mounts and mirrors of this machine and their states.
 
-Owns the word for the state of a mount. Reads `.livememfs/status.json` of every mount that serves, and never waits long.
-Main thread only.
+Owns the word for the state of each. Reads `.livememfs/status.json` of every mount that serves, asks every mirror for
+the same, and never waits long. Main thread only.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import typer
 
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command
-from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting import mirrors, mounts
 from livememfs.cli.mounting.mounts import resolve
 from livememfs.errors import MountError
 from livememfs.fuse.mounted import ask
+from livememfs.mirror.client import OURS, SOCKET
 from livememfs.records.names import STATE
 
-State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
+State = Literal["mounted", "mirrored", "not answering", "daemon died", "saving", "ended badly"]
+WELL = ("mounted", "mirrored")
 
 WHAT_TO_DO: dict[State, str] = {
     "not answering": "its daemon does not answer; see its log, and if that lasts use `livememfs umount --lazy`",
@@ -29,21 +31,39 @@ WHAT_TO_DO: dict[State, str] = {
     "saving": "it is unmounted, but still uploads or is still in use",
     "ended badly": "see its log; `livememfs umount` removes it from this list",
 }
+OF_A_MIRROR: dict[State, str] = {
+    "not answering": "its process does not answer; if that lasts, end the process and run `{again}`",
+    "saving": "it is ending, and still uploads",
+    "ended badly": "`{again}` goes on with it, and nothing is lost; `rm {file}` takes it off this list",
+}
 
 
 @dataclass(frozen=True)
 class MountStatus:
-    """One mount. `details` is the mount's own `status.json`, None when it cannot be read."""
+    """One mount or mirror. `details` is its own `status.json`, None when it cannot be read."""
 
     mountpoint: str
     state: State
     record: mounts.MountRecord | None
     details: dict[str, Any] | None = None
 
+    @property
+    def advice(self) -> str:
+        """What to do about its state; empty where it is well."""
+        if isinstance(self.record, mirrors.MirrorRecord):
+            return OF_A_MIRROR.get(self.state, "").format(again=self.record.again, file=self.record.path)
+        return WHAT_TO_DO.get(self.state, "")
+
+    @property
+    def store(self) -> str:
+        """What is mounted or mirrored there."""
+        space = self.record.space if isinstance(self.record, mirrors.MirrorRecord) else ""
+        return f"{space} of {self.record.store}" if self.record and space else self.record.store if self.record else "-"
+
     def to_json(self) -> dict[str, Any]:
         """JSON-able values."""
         known = asdict(self.record) if self.record else {"mountpoint": self.mountpoint}
-        return {**known, "state": self.state, "advice": WHAT_TO_DO.get(self.state, ""), "details": self.details}
+        return {**known, "state": self.state, "advice": self.advice, "details": self.details}
 
 
 @command
@@ -51,13 +71,18 @@ def status(
     choice: Choice,  # noqa: ARG001 - every command has these options
     mountpoint: Annotated[
         Path | None,
-        argument(parser=Path, autocompletion=completion.mountpoints, metavar="[MOUNTPOINT]", help="Only this mount."),
+        argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="[MOUNTPOINT]",
+            help="Only this mount, or the directory of this mirror.",
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the mounts and their states.
+    """Show the mounts and mirrors and their states.
 
-    Exits 1 when a mount has a problem.
+    Exits 1 when one of them has a problem.
 
         livememfs status
         livememfs status ~/memory
@@ -68,20 +93,32 @@ def status(
         path = str(resolve(mountpoint))
         statuses = [entry for entry in statuses if entry.mountpoint == path]
         if not statuses:
-            raise MountError(f"no livememfs is mounted on {path}")
+            raise MountError(f"no livememfs is mounted on {path}, and none mirrors into it")
     if as_json:
         output.print_json([entry.to_json() for entry in statuses])
     else:
         _show(statuses, detailed=mountpoint is not None)
-    if any(entry.state != "mounted" for entry in statuses):
+    if any(entry.state not in WELL for entry in statuses):
         raise typer.Exit(1)
 
 
 def look() -> list[MountStatus]:
-    """Every mount in the kernel's list or in a record, by mount point."""
+    """Every mount in the kernel's list or in a record, by mount point, then every mirror in a record."""
     known = {record.mountpoint: record for record in mounts.records()}
     in_kernel = set(mounts.kernel_mounts())
-    return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
+    found = [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
+    return [*found, *map(_mirror, mirrors.records())]
+
+
+def _mirror(record: mirrors.MirrorRecord) -> MountStatus:
+    directory = Path(record.mountpoint)
+    details = mirrors.ask(directory)
+    if details is not None:
+        return MountStatus(record.mountpoint, "mirrored", record, details)
+    if not record.is_alive:
+        return MountStatus(record.mountpoint, "ended badly", record)
+    is_listening = (directory / OURS / SOCKET).exists()
+    return MountStatus(record.mountpoint, "not answering" if is_listening else "saving", record)
 
 
 def _one(path: str, record: mounts.MountRecord | None, in_kernel: bool) -> MountStatus:
@@ -105,13 +142,15 @@ def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
     rows = []
     for entry in statuses:
         record = entry.record
-        known = [record.store, str(record.pid), record.since] if record else ["-", "-", "-"]
-        rows.append([entry.mountpoint, entry.state, *known])
+        known = [str(record.pid), record.since] if record else ["-", "-"]
+        rows.append([entry.mountpoint, entry.state, entry.store, *known])
     output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows, spare=["PROCESS", "SINCE"])
     for entry in statuses:
-        if entry.state in WHAT_TO_DO:
+        if entry.advice:
             problem = f"{entry.record.problem}; " if entry.record and entry.record.problem else ""
-            output.say(f"{entry.mountpoint}: {problem}{WHAT_TO_DO[entry.state]}")
+            output.say(f"{entry.mountpoint}: {problem}{entry.advice}")
+        if entry.state == "mirrored" and (error := mirrors.last_error(entry.details or {})):
+            output.say(f"{entry.mountpoint}: {error}")
     if detailed and statuses[0].details:
         output.say("", *_lines(statuses[0].details))
 

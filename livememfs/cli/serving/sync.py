@@ -5,9 +5,12 @@ Owns the choice of the local state, one for each directory, and the process from
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -17,8 +20,12 @@ import typer
 
 from livememfs.cli import output
 from livememfs.cli.common import Choice, argument, command, expanded, run
-from livememfs.cli.mounting.starting import places
+from livememfs.cli.mounting.mirrors import MirrorRecord
+from livememfs.cli.mounting.mounts import start_time
+from livememfs.cli.mounting.starting import place_of, places
+from livememfs.clock import SystemClock
 from livememfs.errors import MountError, UsageError
+from livememfs.text.times import iso
 
 if TYPE_CHECKING:
     import trio
@@ -68,9 +75,11 @@ def sync(
 
 async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
     from livememfs.app import open_app
+    from livememfs.app.status import status_of
     from livememfs.mirror.running import bring_equal, keep_equal, open_mirror
 
     failed: MountError | None = None
+    record: MirrorRecord | None = None
     async with open_app(settings, mountpoint=top, alone=space) as app:
         of = f"{space} of {app.store.label}" if space else app.store.label
 
@@ -79,31 +88,63 @@ async def _sync(settings: Settings, top: Path, space: str, once: bool) -> None:
 
         try:
             async with open_mirror(app.tree, top, space, of) as mirror:
-                serve = partial(_serve, app.background, mirror.place.ours)
-                await (bring_equal(mirror) if once else keep_equal(mirror, app.background, serve, ready))
+                if once:
+                    await bring_equal(mirror)
+                else:
+                    record = _record(top, space, app.store.label, place_of(settings))
+
+                    def status() -> dict[str, Any]:
+                        return status_of(app) | {"space": space, "mirror": asdict(mirror.statistics())}
+
+                    await keep_equal(mirror, app.background, partial(_serve, app.background, record, status), ready)
         except MountError as error:
             failed = error  # what was accepted before is uploaded all the same
+    if record is not None:
+        record.ended(str(failed or ""))
     if failed is not None:
         raise failed
 
 
-async def _serve(background: Background, folder: Path, letters: Letters) -> None:
-    """Answer hooks on a socket until a signal asks to end."""
+def _record(top: Path, space: str, store: str, place: Mapping[str, Any]) -> MirrorRecord:
+    return MirrorRecord(
+        mountpoint=str(top),
+        pid=os.getpid(),
+        started=start_time(os.getpid()) or 0,
+        since=iso(SystemClock().now()),
+        store=store,
+        place=place,
+        space=space,
+    )
+
+
+async def _serve(
+    background: Background, record: MirrorRecord, status: Callable[[], dict[str, Any]], letters: Letters
+) -> None:
+    """Answer hooks on a socket, and who asks for the state, until a signal asks to end."""
     import trio
 
     from livememfs.cli.mounting.ending import asked_to_end
     from livememfs.mirror.client import SOCKET
     from livememfs.serve import sock
 
+    path, answer = letters.place.ours / SOCKET, partial(_answer, letters, status)
     async with trio.open_nursery() as nursery:
-        await nursery.start(background.keep, "socket", partial(sock.listen, folder / SOCKET, partial(_answer, letters)))
+        await nursery.start(background.keep, "socket", partial(sock.listen, path, answer))
+        record.write()
         await asked_to_end()
         nursery.cancel_scope.cancel()
 
 
-async def _answer(letters: Letters, stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
+async def _answer(
+    letters: Letters, status: Callable[[], dict[str, Any]], stream: trio.SocketStream, wanted: Mapping[str, Any]
+) -> None:
+    from livememfs.serve import sock
     from livememfs.tree.node import Caller
 
+    if "status" in wanted:
+        await sock.welcome(stream)
+        await stream.send_all(json.dumps(status()).encode())
+        return
     request = b"".join([part async for part in stream])
     await stream.send_all(await letters.ask(str(wanted.get("ask", "")), request, Caller(pid=_peer(stream))))
 
