@@ -21,6 +21,10 @@ IDENTITY = "identity"
 TAKEN_AT_ONCE = 10_000
 CLOSE = 1_000
 """So few rows are sorted whole, without choosing the best of them first."""
+IMPORTANCES = 64
+"""Of so many different importances at most, the foremost of each are looked for."""
+KEPT = 64
+"""Answers that are kept until a memory changes."""
 ROUNDING = 1e-6
 """Of importances that are kept in 32 bits."""
 _COLUMNS = (
@@ -87,6 +91,7 @@ class Merits:
         self._used = 0
         self._codes: dict[str, int] = {"": 0}
         self._rows: dict[str, NDArray[Any]] = {name: np.zeros(1_024, kind) for name, kind in _COLUMNS}
+        self._contenders: dict[tuple[Any, ...], _Contenders] = {}
 
     @property
     def last(self) -> int:
@@ -111,6 +116,7 @@ class Merits:
         for column, values in zip(self._rows.values(), columns, strict=True):
             column[at:end] = values
         self._used = end
+        self._contenders.clear()
 
     def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything there is, as facts and arrays, for `Merits.again`."""
@@ -129,11 +135,13 @@ class Merits:
         """Take out some of them; the others need not be there."""
         for at in self._places(numbers).values():
             self._rows["record"][at] = 0
+            self._contenders.clear()
 
     def use(self, uses: Mapping[int, Use]) -> None:
         """Take note of how often memories were used."""
         for number, at in self._places(uses).items():
             self._rows["uses"][at], self._rows["used"][at] = uses[number]
+            self._contenders.clear()
 
     def _places(self, numbers: Iterable[int]) -> dict[int, int]:
         wanted = np.fromiter(numbers, np.int64)
@@ -146,26 +154,51 @@ class Merits:
 
     def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The foremost memories of some spaces."""
-        used = self._used
-        rows = {name: column[:used] for name, column in self._rows.items()}
+        asked = *spaces, wanted.least, wanted.channel, wanted.most
+        known = self._contenders.get(asked)
+        if known is None:
+            if len(self._contenders) >= KEPT:
+                self._contenders.clear()
+            known = self._contenders[asked] = self._contending(spaces, wanted)
+        important, rows = known.important, self._rows
+        importance, updated, uses, used = (rows[name][important] for name in ("importance", "updated", "uses", "used"))
+        weights = weigh(importance, updated, uses, used, wanted.now)
+        order = _best(wanted.most, important, weights, updated, rows["number"][important])
+        new = known.recent[rows["created"][known.recent] >= wanted.since]
+        return Foremost(*(tuple(rows["record"][at].tolist()) for at in (known.identity, order, new)))
+
+    def _contending(self, spaces: Sequence[str], wanted: UnaskedMemories) -> _Contenders:
+        rows = {name: column[: self._used] for name, column in self._rows.items()}
         codes = [self._codes[space] for space in spaces if space in self._codes]
         fitting = rows["record"] > 0
         fitting &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
         identity = np.flatnonzero(fitting & rows["identity"])
-        matters = fitting & ~rows["identity"]
-        important = np.flatnonzero(matters & (rows["importance"] >= wanted.least - ROUNDING))
-        importance, updated, uses, last = (rows[name][important] for name in ("importance", "updated", "uses", "used"))
-        weights = weigh(importance, updated, uses, last, wanted.now)
-        new = fitting & (rows["created"] >= wanted.since)
-        if wanted.channel:
-            new &= rows["channel"] == self._codes.get(wanted.channel, -1)
-        recent = np.flatnonzero(new)
-        record, changed, number = rows["record"], rows["updated"], rows["number"]
-        return Foremost(
-            _best(record, wanted.most, identity, rows["importance"][identity], changed[identity], number[identity]),
-            _best(record, wanted.most, important, weights, changed[important], number[important]),
-            _best(record, wanted.most, recent, rows["created"][recent], number[recent]),
-        )
+        matters = fitting & ~rows["identity"] & (rows["importance"] >= wanted.least - ROUNDING)
+        new = fitting & (rows["channel"] == self._codes.get(wanted.channel, -1)) if wanted.channel else fitting
+
+        def best(at: NDArray[np.intp], *keys: str) -> NDArray[np.intp]:
+            return _best(wanted.most, at, *(rows[key][at] for key in (*keys, "number")))
+
+        unused = np.flatnonzero(matters & (rows["uses"] == 0))
+        important = [unused]
+        importances = np.unique(rows["importance"][unused])
+        if len(importances) <= IMPORTANCES:
+            important = [best(unused[rows["importance"][unused] == each], "updated") for each in importances]
+        important.append(np.flatnonzero(matters & (rows["uses"] != 0)))
+        recent = best(np.flatnonzero(new), "created")
+        return _Contenders(best(identity, "importance", "updated"), np.concatenate(important), recent)
+
+
+class _Contenders(NamedTuple):
+    """Rows of the memories that may be foremost at any time, until a memory comes, goes or is used: who somebody is, in
+    their order; what matters, of which time changes the order; what was created last, the last one first.
+
+    Of memories that were never used and are as important as one another, those changed last weigh most at all times.
+    """
+
+    identity: NDArray[np.intp]
+    important: NDArray[np.intp]
+    recent: NDArray[np.intp]
 
 
 def weigh(
@@ -178,16 +211,14 @@ def weigh(
     return weights
 
 
-def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArray[Any]) -> tuple[int, ...]:
-    """The records of some rows, those with the greatest keys first, the first key before the others."""
+def _best(most: int, rows: NDArray[np.intp], *keys: NDArray[Any]) -> NDArray[np.intp]:
+    """Those of some rows with the greatest keys, in this order, the first key before the others."""
     if not most:
-        return ()
+        return rows[:0]
     if len(rows) > CLOSE:  # most are no match for the best by the first key
         kept = keys[0] >= np.partition(keys[0], -most)[-most]
         rows, keys = rows[kept], tuple(key[kept] for key in keys)
     if len(rows) > CLOSE:  # of those that are equal there, by the second
         kept = (keys[1] >= np.partition(keys[1], -most)[-most]) | (keys[0] > keys[0].min())
         rows, keys = rows[kept], tuple(key[kept] for key in keys)
-    order = np.lexsort([-key for key in reversed(keys)])[:most]
-    best: list[int] = record[rows[order]].tolist()
-    return tuple(best)
+    return rows[np.lexsort([-key for key in reversed(keys)])[:most]]
