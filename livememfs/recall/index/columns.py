@@ -28,6 +28,8 @@ MOST_PARTS = 32_767
 _ARRAYS = ("fields", "created", "part", "manner", "record")
 """In the order in which they grow: any thread may ask for a piece that `record` has room for."""
 TAKEN_AT_ONCE = 10_000
+MOSTLY = 0.5
+"""Which part of all pieces must fit a filter for it to be applied to the hits, and not to all pieces before."""
 _MANNERS = [Manner(flags) for flags in range(8)]
 
 
@@ -125,49 +127,59 @@ class Columns:
             setattr(columns, f"_{name}", array(name))
         return columns
 
-    def share(self, where: Restriction) -> float:
-        """About which part of all pieces fits, from 0 to 1; 0 for a filter by more than space and kind."""
+    def share(self, where: Restriction, of: str | None = None) -> float:
+        """About which part of all pieces, or of those of one space, fits, from 0 to 1; 0 for a filter by more than
+        space and kind.
+        """
         fields = {name: set(values) for name, values in where.fields}
         plain = len(fields) == len(where.fields) and fields.keys() <= {"space", "kind"}
         if not plain or where.without or (where.after, where.before, where.numbers) != (None, None, None):
             return 0.0
+        counts = {pair: count for pair, count in self._counts.items() if of in (None, pair[0])}
         fitting = (
             count
-            for (space, kind), count in self._counts.items()
+            for (space, kind), count in counts.items()
             if space in fields.get("space", {space}) and kind in fields.get("kind", {kind})
         )
-        return sum(fitting) / max(self._counts.total(), 1)
+        return sum(fitting) / max(sum(counts.values()), 1)
 
-    def fitting(self, numbers: Sequence[int], where: Restriction) -> list[bool]:
-        """Which of some pieces fit a filter by space and kind."""
-        known = np.array([number if number < len(self._record) else 0 for number in numbers], np.int64)
-        mask = self._record[known] > 0
-        for name, values in where.fields:
-            mask &= _is_one_of(self._fields[FIELDS.index(name), known], self._known(name, values))
-        fits: list[bool] = mask.tolist()
-        return fits
+    def fitting(self, numbers: Sequence[int] | NDArray[np.int64], where: Restriction) -> NDArray[np.bool_]:
+        """Which of some pieces fit a filter. Labels and numbers are not looked at."""
+        known = np.asarray(numbers, np.int64)
+        known = np.where(known < len(self._record), known, 0)
+        mask = self._mask(where, known)
+        fits = self._record[known] > 0
+        return fits if mask is None else fits & mask
 
     def spelt(self, field: str, spaces: Iterable[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return list(dict.fromkeys(value for space in spaces for value in self._spelt.get((space, field), ())))
 
-    def mask(self, where: Restriction, *, but: str = "") -> NDArray[np.bool_] | None:
-        """The pieces that fit, by number; None when all do. The field `but` and labels are not looked at."""
+    def allowed(self, where: Restriction, *, but: str = "") -> NDArray[np.bool_] | list[int] | None:
+        """The pieces that fit: a mask of numbers, the numbers themselves where the filter lists some, or None for all.
+        The field `but` and labels are not looked at.
+        """
+        if where.numbers is None:
+            return self._mask(where, slice(None), but)
+        fitting: list[int] = np.asarray(where.numbers, np.int64)[self.fitting(where.numbers, where)].tolist()
+        return fitting
+
+    def _mask(self, where: Restriction, at: slice | NDArray[np.int64], but: str = "") -> NDArray[np.bool_] | None:
+        """Which of some pieces fit; None when all do."""
         masks: list[NDArray[np.bool_]] = []
         for wanted, pairs in ((True, where.fields), (False, where.without)):
             for name, values in pairs:
                 if name in FIELDS and name != but:
-                    codes = self._known(name, values)
-                    masks.append(_is_one_of(self._fields[FIELDS.index(name)], codes) == wanted)
+                    mask = _is_one_of(self._fields[FIELDS.index(name), at], self._known(name, values))
+                    masks.append(mask if wanted else ~mask)
         if where.after is not None:
-            masks.append(self._created >= where.after)
+            masks.append(self._created[at] >= where.after)
         if where.before is not None:
-            masks.append(self._created < where.before)
-        if where.numbers is not None:
-            listed = np.zeros(len(self._created), np.bool_)
-            listed[[number for number in where.numbers if number < len(listed)]] = True
-            masks.append(listed)
-        return np.logical_and.reduce(masks) if masks else None
+            masks.append(self._created[at] < where.before)
+        fitting = masks[0] if masks else None
+        for mask in masks[1:]:
+            masks[0] &= mask
+        return fitting
 
     def _known(self, name: str, values: Iterable[str]) -> list[int]:
         return [code for value in values if (code := self._codes.get((name, value))) is not None]

@@ -13,15 +13,15 @@ from pathlib import Path
 from uuid import uuid4
 
 from livememfs import private
-from livememfs.recall.index.columns import Columns
+from livememfs.recall.index.columns import MOSTLY, Columns
 from livememfs.recall.index.exchanged import Damaged, Repairs, Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 from livememfs.recall.index.table import Delta, RecordTable
 
 FED_AT_ONCE = 2_000
 """Pieces handed to the text index in one commit when it is made anew."""
-MOSTLY, SPARE = 0.5, 1.2
-"""Which part of all pieces must fit a filter for it to be applied to the hits; how many more hits are taken then."""
+SPARE = 1.2
+"""How many more hits are taken where the filter is applied to them."""
 _MARK = "incarnation"
 
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.recall.index import snapshot
-from livememfs.recall.index.columns import Columns
+from livememfs.recall.index.columns import MOSTLY, Columns
 from livememfs.recall.index.exchanged import Damaged, Repairs, Restriction
 from livememfs.recall.index.merits import Foremost, Merits, UnaskedMemories, Use
 from livememfs.recall.index.snapshot import Snapshot
 from livememfs.recall.index.table import Delta, RecordTable
-from livememfs.recall.index.vectors import Floats, Vectors
+from livememfs.recall.index.vectors import EXACT_UP_TO, Floats, Vectors
 
 LOADED_AT_ONCE = 20_000
 """Vectors brought into memory at once."""
@@ -198,13 +198,24 @@ class Loaded:
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """Pieces near a question by meaning, with their cosines, best first. Labels in `where` are not looked at."""
         spaces = next((values for name, values in where.fields if name == "space"), tuple(self._vectors))
-        mask = self.columns.mask(where, but="space")
+        few = None
         hits: list[tuple[int, float]] = []
         with self._near:
             for space in spaces:
-                if space in self._vectors and self._vectors[space].dim == len(question):
-                    hits += self._vectors[space].search(question, limit, mask)
+                vectors = self._vectors.get(space)
+                if vectors is None or vectors.dim != len(question):
+                    continue
+                if self._fits_most(where, space, len(vectors)):
+                    hits += vectors.search(question, limit, lambda numbers: self.columns.fitting(numbers, where))
+                    continue
+                few = self.columns.allowed(where, but="space") if few is None else few
+                hits += vectors.search(question, limit, few)
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def _fits_most(self, where: Restriction, space: str, count: int) -> bool:
+        """Whether most of the many vectors of a space fit a filter."""
+        share = self.columns.share(where, space)
+        return share > MOSTLY and share * count > EXACT_UP_TO
 
     def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""

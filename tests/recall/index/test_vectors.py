@@ -200,10 +200,11 @@ def test_after_any_changes_what_is_there_is_found_and_nothing_else(steps: list[t
 
 
 @pytest.mark.parametrize("count", [500, 8_000])
-def test_a_mask_and_a_list_let_through_the_same_numbers(count: int) -> None:
+@pytest.mark.parametrize("one_of", [7, 50])
+def test_a_mask_and_a_list_let_through_the_same_numbers(count: int, one_of: int) -> None:
     rows, numbers = clustered(count, DIM), list(range(1, count + 1))
     store = stored(rows)
-    allowed = [number for number in numbers if number % 7 == 3]
+    allowed = [number for number in numbers if number % one_of == 3]
     mask = np.zeros(count + 1, np.bool_)
     mask[allowed] = True
 
@@ -215,16 +216,22 @@ def test_a_mask_and_a_list_let_through_the_same_numbers(count: int) -> None:
     assert {number for number, _ in by_list} == set(best)
 
 
-def test_where_most_are_let_through_nothing_else_is_found() -> None:
+@pytest.mark.parametrize("looked_up", ["before", "after"])
+def test_where_most_are_let_through_nothing_else_is_found(looked_up: str) -> None:
     count = 8_000
     rows = clustered(count, 384)
     store = stored(rows)
+    store.remove([50])
     mask = np.ones(count + 1, np.bool_)
     mask[1 : count + 1 : 3] = False
-    hits = store.search(rows[1], 50, mask)
+    mask[0] = False  # what was removed has no number
+    hits = store.search(rows[1], 50, mask if looked_up == "before" else mask.__getitem__)
     assert len(hits) == 50
     assert all(mask[number] for number, _ in hits)
     assert hits[0][0] == 2
+    every = dict(store.search(rows[1], count))
+    nearest = sorted((number for number in every if mask[number]), key=lambda number: -every[number])[:20]
+    assert len({number for number, _ in hits[:20]}.intersection(nearest)) >= 18
 
 
 @pytest.mark.parametrize("count", [10, 5_000])
