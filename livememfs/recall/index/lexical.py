@@ -23,6 +23,10 @@ from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Damaged, Pi
 from livememfs.recall.index.words import LANGUAGES, STOP_WORDS, Language, analyser, placed, spelt_out, terms
 
 WRITER_BYTES = 64_000_000
+FEW_VALUES = 16
+"""Of so many values of a field, each is looked up by itself: a set of them is made whole for every search, which takes
+longer than the rest of it.
+"""
 _K1_PLUS_1: Final = 2.2
 _EVERY_STOP_WORD: Final = STOP_WORDS["en"] | STOP_WORDS["fr"]
 
@@ -168,8 +172,11 @@ class Lexical:
         return tantivy.Query.boolean_query(parts) if len(parts) > 1 else query
 
     def _one_of(self, name: str, values: Sequence[Any]) -> Any:
-        query = tantivy.Query.term_set_query(self._schema, name, list(values))
-        return tantivy.Query.const_score_query(query, 0.0)
+        query, occur = tantivy.Query, tantivy.Occur
+        if not 0 < len(values) <= FEW_VALUES:
+            return query.const_score_query(query.term_set_query(self._schema, name, list(values)), 0.0)
+        any_of = [query.const_score_query(query.term_query(self._schema, name, value), 0.0) for value in values]
+        return any_of[0] if len(any_of) == 1 else query.boolean_query([(occur.Should, each) for each in any_of])
 
 
 def _wanted(words: str, language: Language) -> list[str]:
