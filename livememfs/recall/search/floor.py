@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from statistics import fmean
 
@@ -157,6 +158,7 @@ def _words(question: str, authors: Collection[str]) -> dict[str, tuple[str, ...]
     return {word: _stems(word) for word in islice(words, ENOUGH_WORDS)}
 
 
+@lru_cache(4_096)
 def _stems(word: str) -> tuple[str, ...]:
     return tuple({word, *(stem for language in LANGUAGES for stem in terms(word, language))})
 

@@ -42,6 +42,9 @@ HOLDS = 1.0
 MOST_UNWANTED = 10_000
 UNANSWERED = "what is nearest does not answer it; with `in:all` before the question it is shown"
 _LAST = "\U0010ffff"
+Words = tuple[list[tuple[int, float]], float]
+"""Pieces that have words of a question, with their scores, best first; and the score of a piece that had all of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -178,20 +181,26 @@ def _with_phrases(
     return ranked + [candidate for candidate in others if candidate.brief.id not in known], (remark,)
 
 
+def fitting_words(index: Engine, text: str, spaces: Sequence[str], most: Mapping[str, int]) -> Words:
+    """What `fitting_best` needs and can be had while the message is embedded."""
+    return _words(index, Query(text=text), _of_kinds(spaces, most), _unasked(most).candidates)
+
+
 def fitting_best(
-    index: Engine, text: str, question: Floats | None, spaces: Sequence[str], most: Mapping[str, int]
+    index: Engine,
+    text: str,
+    question: Floats | None,
+    spaces: Sequence[str],
+    most: Mapping[str, int],
+    words: Words | None = None,
 ) -> list[tuple[int, Record, float]]:
     """The records that fit a message best, of each kind at `most` so many, with their numbers and scores, best first;
     before them instructions and preferences. Scores of several calls can be compared. Kinds share the pieces that are
     looked at, so one that is much larger than the others has a call of its own.
     """
-    where = Restriction(fields=(("space", tuple(spaces)), ("kind", tuple(most))))
-    left = dict(most)
-    likely = max(left.values())
-    candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
-    ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
-    best: list[_Candidate] = []
-    ranked, answered, holding = _ranked(index, Query(text=text), question, where, spaces, ranking)
+    left, best = dict(most), list[_Candidate]()
+    where = _of_kinds(spaces, most)
+    ranked, answered, holding = _ranked(index, Query(text=text), question, where, spaces, _unasked(most), words)
     for candidate in holding:
         candidate.score = max(candidate.score, HOLDS)
     first = {candidate.brief.id for candidate in holding}
@@ -202,6 +211,16 @@ def fitting_best(
             best.append(candidate)
     _read(index, best)
     return [(hit.brief.id, hit.record, hit.score) for hit in best if hit.record is not None]
+
+
+def _of_kinds(spaces: Sequence[str], kinds: Iterable[str]) -> Restriction:
+    return Restriction(fields=(("space", tuple(spaces)), ("kind", tuple(kinds))))
+
+
+def _unasked(most: Mapping[str, int]) -> Ranking:
+    likely = max(most.values())
+    candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
+    return replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
 
 
 def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
@@ -217,11 +236,23 @@ def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[H
 # --- the lists and their fusion -----------------------------------------------------------------------------------
 
 
+def _words(index: Engine, query: Query, where: Restriction, limit: int) -> Words:
+    return index.text(TextQuery(query.text, query.phrases, query.without), where, limit)
+
+
 def _ranked(
-    index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
+    index: Engine,
+    query: Query,
+    question: Floats | None,
+    where: Restriction,
+    spaces: Sequence[str],
+    ranking: Ranking,
+    listed: Words | None = None,
 ) -> tuple[list[_Candidate], bool, list[_Candidate]]:
-    """What is nearest, best first; whether it answers the question; and see `_holding`."""
-    words, ceiling = index.text(TextQuery(query.text, query.phrases, query.without), where, ranking.candidates)
+    """What is nearest, best first; whether it answers the question; and see `_holding`. `listed`: the list of words,
+    where it was looked up before.
+    """
+    words, ceiling = listed or _words(index, query, where, ranking.candidates)
     meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
     meant = [hit for hit in meant if hit[0] not in unwanted]
@@ -242,11 +273,11 @@ def _ranked(
     else:
         _gain_by_sitting(merged, ranking.sitting)
     merged = sorted(merged, key=_Candidate.order)
-    seeds = seeds_of((known[number][1], score) for number, score in words if number in known)
     linked: list[_Candidate] = []
-    if ranking.graph and seeds and not query.phrases:
+    if ranking.graph and not query.phrases:
+        seeds = seeds_of((known[number][1], score) for number, score in words if number in known)
         reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
-        linked = _linked(index, merged, seeds, reached)
+        linked = _linked(index, merged, seeds, reached) if seeds else []
     holding = _holding(index, query, question, where, hints, merged)
     ranked = _fused(merged, linked, holding if ranking.standing else (), hints, ranking)
     if ranking.newest:

@@ -26,6 +26,7 @@ from livememfs.records.trust import Trust
 if TYPE_CHECKING:
     from livememfs.recall.index.engine import Engine
     from livememfs.recall.index.vectors import Floats
+    from livememfs.recall.search.ranking import Words
     from livememfs.recall.turn.inject import Same, Told
     from livememfs.records.turn import Turn
 
@@ -83,6 +84,8 @@ class Choosing:
         self._index, self._space, self.turn = index, space, turn
         self.question: Floats | None = None
         self._pinned: Numbered = []
+        self._most: dict[Section, int] = {section: getattr(settings, section) for section, _ in _SECTIONS}
+        self._words: list[Words] = []
         self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
         self._web, self._code = web, code or ByCode()
         self._lacking = [
@@ -91,10 +94,19 @@ class Choosing:
         self._newer = {record.key for record in lacking}
 
     def begin(self, session: ToldSession) -> None:
-        """Look up what does not need the question: what others told the session, and what comes with any message."""
+        """Look up what does not need the vector of the message: what others told the session, what comes with any
+        message, and what has words of this one.
+        """
         with timed(self._spent, "indexed"):
             remember(self._index, session, self._settings.limits.buffer)
             self._pinned = self._always()
+            if self._index is not None and self._asks:
+                from livememfs.recall.search.ranking import fitting_words
+
+                self._words = [
+                    fitting_words(self._index, self.turn.message, (self._space,), kinds)
+                    for kinds in self._kinds(self._most)
+                ]
 
     def tell(self, session: ToldSession) -> tuple[Told, tuple[str, ...]]:
         """Choose, record it in the session, and write the block; also the paths of what is told."""
@@ -104,28 +116,42 @@ class Choosing:
             pairs = Pairs(self._index, self._space, numbers, self._is_there, self._code)
         with timed(self._spent, "dedup"):
             limits = self._settings.limits
-            told = tell(session, self._in_order(fits, pairs), same(self._index, limits.alike), limits)
+            order = self._in_order(fits, pairs)
+            candidates = self._candidates(order, session.in_view(limits.window), pairs)
+            told = tell(session, candidates, same(self._index, limits.alike), limits)
         with timed(self._spent, "formatting"):
             _ = told.block  # computed here, so that its time counts, and kept
-        records = [record for _, record in chain(self._pinned, *fits.values())]
-        paths = {id_of(record): record.key for record in (*records, *(pairs.instead(one)[0] for one in records))}
-        return told, tuple(paths[candidate.id] for candidate in told.emitted)
+        return told, tuple(pairs.instead(order[candidate.id][1])[0].key for candidate in told.emitted)
 
-    def _in_order(self, fits: dict[Section, Numbered], pairs: Pairs) -> list[Candidate]:
-        """First who somebody is, then one of each kind in turns."""
-        numbers = [number for number, _ in chain(self._pinned, *fits.values()) if number]
-        vectors = self._index.vectors_of(numbers) if self._index is not None else {}
-
-        def candidates(numbered: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
-            return [self._candidate(record, section, vectors.get(number), pairs) for number, record in numbered]
-
-        identity = [pinned for pinned in self._pinned if pinned[1].type == IDENTITY]
-        others = [pinned for pinned in self._pinned if pinned[1].type != IDENTITY]
-        rest = {section: candidates(numbered, section) for section, numbered in fits.items()}
-        turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
-        order = [*candidates(identity, "pinned"), *in_turns(*turns)]
+    def _in_order(self, fits: dict[Section, Numbered], pairs: Pairs) -> dict[str, tuple[int, Record, Section]]:
+        """What may be told, by its id, once each: first who somebody is, then one of each kind in turns."""
+        by_section: dict[Section, Numbered] = {
+            "pinned": [pinned for pinned in self._pinned if pinned[1].type != IDENTITY], **fits
+        }  # fmt: skip
+        listed = {
+            section: [(number, record, section) for number, record in numbered]
+            for section, numbered in by_section.items()
+        }
+        identity = [(*pinned, "pinned") for pinned in self._pinned if pinned[1].type == IDENTITY]
+        turns = in_turns(*(listed[section] for section in ("relevant", "pinned", "bank", "live")))
+        order: dict[str, tuple[int, Record, Section]] = {}
+        for each in chain(identity, turns):
+            order.setdefault(id_of(pairs.instead(each[1])[0]), each)
         unmerged = {id_of(record) for _, record in chain(self._pinned, *fits.values()) if self._code.of(record).branch}
-        return sorted(order, key=lambda each: each.id in unmerged)
+        return dict(sorted(order.items(), key=lambda each: each[0] in unmerged))
+
+    def _candidates(
+        self, order: dict[str, tuple[int, Record, Section]], in_view: set[str], pairs: Pairs
+    ) -> list[Candidate]:
+        """The candidates; of what the session has in view, which is not told again, the id alone."""
+        numbers = [number for name, (number, *_) in order.items() if number and name not in in_view]
+        vectors = self._index.vectors_of(numbers) if self._index is not None else {}
+        return [
+            Candidate(name, section, "")
+            if name in in_view
+            else self._candidate(record, section, vectors.get(number), pairs)
+            for name, (number, record, section) in order.items()
+        ]
 
     def _candidate(self, record: Record, section: Section, vector: Floats | None, pairs: Pairs) -> Candidate:
         newer, text = pairs.instead(record)
@@ -171,9 +197,9 @@ class Choosing:
             self._code.judge(record for _, record in self._pinned)
             self._pinned = [pinned for pinned in self._pinned if self._code.told(pinned[1])]
             return {section: [] for section, _ in _SECTIONS}
-        most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
-        fits = self._best(most)
+        most, fits = self._most, self._best(self._most)
         if not self._judge(fits):  # what is not told leaves room for the next, which was not looked up
+            self._words = []
             fits = self._best({section: 2 * count for section, count in most.items()})
             self._judge(fits)
         self._pinned = [pinned for pinned in self._pinned if self._code.told(pinned[1])]
@@ -202,13 +228,19 @@ class Choosing:
             return []
         from livememfs.recall.search.ranking import fitting_best
 
-        hits: list[tuple[int, Record, float]] = []
+        question = self.turn.message, self.question, (self._space,)
+        return [
+            hit
+            for kinds, words in zip_longest(self._kinds(most), self._words)
+            for hit in fitting_best(self._index, *question, kinds, words)
+        ]
+
+    @staticmethod
+    def _kinds(most: dict[Section, int]) -> list[dict[str, int]]:
+        """How many of each kind are looked for, by what is looked for at once."""
         memories = dict.fromkeys((*keys.COLLECTIONS, keys.AGENTS), most["relevant"])
-        for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
-            if any(kinds.values()):
-                question = self.turn.message, self.question, (self._space,)
-                hits += fitting_best(self._index, *question, kinds)
-        return hits
+        others = {keys.BANK: most["bank"], keys.LIVE: most["live"]}
+        return [kinds for kinds in (memories, others) if any(kinds.values())]
 
     def _is_there(self, record: Record) -> bool:
         """Whether the bucket still has this version, as far as is known, and it may be told."""

@@ -35,6 +35,7 @@ MOST_FILES = 1_000
 """Files of one session that are remembered as told about."""
 MOST_TURNS = 1 << 40
 _FILE = "file:"
+_FENCE = tokens(HEAD) + tokens(END)
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,11 @@ class ToldSession:
         if other.forgotten > self.forgotten:
             self.forget(other.forgotten)
         self.told |= {name: max(at, self.told.get(name, at)) for name, at in other.told.items()}
+
+    def in_view(self, window: int, turns: int = 1) -> set[str]:
+        """Ids of what its model still sees of what it was told, once the session has moved on by so many turns."""
+        since = self.turn + turns - window
+        return {name for name, turn in self.told.items() if turn > since}
 
     def forget(self, times: int) -> None:
         """Forget everything that was told; `times`: how often that has happened by now."""
@@ -199,19 +205,19 @@ def tell(
     """
     limits, says_the_same = limits or Limits(), says_the_same or SameWords()
     says_the_same.show([line for candidate in session.last for line in _said(candidate)])
+    in_view = session.in_view(limits.window, turns)
     session.turn += turns
     left_out = {"told": 0, "alike": 0, "budget": 0}
     emitted: list[Candidate] = []
-    spent = tokens(HEAD) + tokens(END)
+    spent = _FENCE
     for given in _each_once(candidates):
-        if _is_in_view(session, given, limits):
+        if given.id in in_view:
             left_out["told"] += 1
         elif (candidate := _new_in(given, says_the_same)) is None:
             left_out["alike"] += 1
         else:
-            is_first = all(told.section != candidate.section for told in emitted)
-            cost = tokens(_line(candidate)) + (tokens(TITLES[candidate.section]) if is_first else 0)
-            if len(emitted) >= limits.most or spent + cost > limits.budget:
+            cost = _cost(candidate, emitted) if len(emitted) < limits.most else limits.budget + 1
+            if spent + cost > limits.budget:
                 left_out["budget"] += 1
                 continue
             emitted.append(candidate)
@@ -219,6 +225,12 @@ def tell(
             spent += cost
     _record(session, emitted, limits)
     return Told(tuple(emitted), left_out)
+
+
+def _cost(candidate: Candidate, emitted: Sequence[Candidate]) -> int:
+    """Estimated tokens of one more candidate, the first of a section with the section's title."""
+    is_first = all(told.section != candidate.section for told in emitted)
+    return cost_of(candidate) + (tokens(TITLES[candidate.section]) if is_first else 0)
 
 
 def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -240,11 +252,6 @@ def _new_in(candidate: Candidate, says_the_same: Same) -> Candidate | None:
     lines = _said(candidate)
     new = [line.text for line in lines if not says_the_same(line)]
     return candidate if len(new) == len(lines) else replace(candidate, text="\n".join(new)) if new else None
-
-
-def _is_in_view(session: ToldSession, candidate: Candidate, limits: Limits) -> bool:
-    turn = session.told.get(candidate.id)
-    return turn is not None and session.turn - turn < limits.window
 
 
 @lru_cache(4_096)

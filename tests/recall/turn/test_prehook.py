@@ -29,6 +29,7 @@ from livememfs.recall.turn.prehook import LOOKED_AT, Prehook, TurnAnswer
 from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
+from livememfs.testing.embed import hashed
 from livememfs.testing.store import Fault
 from livememfs.text.own import END, HEAD, RECORDED
 from livememfs.text.size import tokens
@@ -535,6 +536,39 @@ async def test_a_model_that_fails_costs_meaning_and_not_the_answer(bucket: Bucke
 
     assert answer.block.endswith(f"apples are red\n{END}\n")
     assert answer.notes == ("by words alone: the model that knows meanings does not answer",)
+
+
+async def test_all_that_needs_no_vector_of_the_message_is_looked_up_while_it_is_embedded(
+    bucket: Bucket, hook: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once: the words of memories, those of notes and the bank, and what comes whatever is asked."""
+    await bucket.remember("apples are red")
+    began, all_began = list[str](), trio.Event()
+
+    async def embedded(text: str) -> Floats:
+        with trio.fail_after(DONE_WITHIN):
+            await all_began.wait()
+        return hashed(text, bucket.model.dim)
+
+    def noting(name: str) -> Callable[..., Any]:
+        ask = getattr(Index, name)
+
+        def asked(*given: Any) -> Any:
+            began.append(name)
+            if len(began) == 3:
+                trio.from_thread.run_sync(all_began.set)
+            return ask(*given)
+
+        return asked
+
+    async with hook() as here:
+        monkeypatch.setattr(bucket.model, "question", embedded)
+        for name in ("text", "foremost"):
+            monkeypatch.setattr(Index, name, noting(name))
+        answer = await here.turn("apples")
+
+    assert answer.block.endswith(f"apples are red\n{END}\n")
+    assert sorted(began) == ["foremost", "text", "text"]
 
 
 async def test_a_store_that_is_down_is_said_and_what_is_known_is_told(bucket: Bucket, hook: Open) -> None:
