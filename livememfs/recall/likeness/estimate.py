@@ -65,7 +65,7 @@ _OF = frozenset(("du", "de", "des", "d", "le", "la", "l", "of", "on", "from", "t
 
 
 class _Word(NamedTuple):
-    """`begins`: letters, one of which every word has, too, that is alike (see `_alike`)."""
+    """`begins`: two letters each, one of which every word has, too, that is alike (see `_alike`)."""
 
     text: str
     place: int  # among all words
@@ -87,14 +87,13 @@ class _Text:
         words, start, self.language = [], 0, 0  # above 0: English
         left = _WORD.finditer(text)
         for match in islice(left, LOOKED_AT):
-            typed, word = match.group(), fold(match.group())
-            self.language += (word in _ENGLISH) - (word in _FRENCH or (typed != word and typed.islower()))
+            typed = match.group()
+            word, language, number, begins = _read(typed)
+            self.language += language
             capital = typed[0].isupper()
-            word = word if word in ("may", "march") and not capital else _SPELT.get(word, word)
-            number = word in _DATES or any(c.isdecimal() for c in word)
             name = capital and bool(self.all) and not _ENDED.search(text[max(0, match.start() - 4) : match.start()])
             if number or word not in _STOP:
-                words.append(_Word(word, len(self.all), start, capital, number, number or name, _begins(word)))
+                words.append(_Word(word, len(self.all), start, capital, number, number or name, begins))
             self.all.append(word)
             start += len(word) + 1
         self.longer, folded = next(left, None) is not None, " ".join(self.all)
@@ -166,15 +165,25 @@ def evidence(one: str, other: str, near: float) -> dict[str, float]:
     }
 
 
-def _begins(word: str) -> frozenset[str]:
-    return frozenset((word[:1], word.removeprefix("re")[:1]))
+@lru_cache(8_192)
+def _read(typed: str) -> tuple[str, int, bool, frozenset[str]]:
+    """A word folded and as it is spelt in English; its language, above 0 for English; whether it is a number or a date;
+    and `begins` of a `_Word`.
+    """
+    word = fold(typed)
+    language = (word in _ENGLISH) - (word in _FRENCH or (typed != word and typed.islower()))
+    word = word if word in ("may", "march") and not typed[0].isupper() else _SPELT.get(word, word)
+    number = word in _DATES or any(map(str.isdecimal, word))
+    bare = word.removesuffix("s")
+    return word, language, number, frozenset((bare[:2], bare.removeprefix("re")[:2]))
 
 
 def _alike(a: _Word, b: _Word) -> bool:
     """One word in two forms, or in two languages that share it: `release`, `released`; `server`, `serveur`."""
     if a.text == b.text or (a.capital and b.capital):
         return a.text.removesuffix("s") == b.text.removesuffix("s")
-    one, other = (word.text.removeprefix("re") if len(word.text) > 6 else word.text for word in (a, b))
+    one = a.text.removeprefix("re") if len(a.text) > 6 else a.text
+    other = b.text.removeprefix("re") if len(b.text) > 6 else b.text
     length = min(len(one), len(other))
     if (a.value and b.value) or length < 3 or not (one.isalpha() and other.isalpha()):
         return False

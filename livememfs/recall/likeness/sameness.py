@@ -38,6 +38,7 @@ class Sameness:
         self._prior, self._alike = prior, alike
         self._words = SameWords()
         self._shown: dict[int, _Shown] = {}
+        self._asked: tuple[Candidate, Floats] | None = None
 
     def show(self, others: Sequence[Candidate]) -> None:
         self._words.show(others)
@@ -46,7 +47,10 @@ class Sameness:
             if other.vector is not None:
                 by_length.setdefault(len(other.vector), []).append(other)
         for length, candidates in by_length.items():
-            rows = centred(np.stack([other.vector for other in candidates]), self._prior)
+            if len(candidates) == 1 and self._asked is not None and self._asked[0] is candidates[0]:
+                rows = self._asked[1]  # most are told at once when they were found to be new
+            else:
+                rows = centred(np.stack([other.vector for other in candidates]), self._prior)
             self._shown.setdefault(length, _Shown(length)).add(candidates, rows)
 
     def __call__(self, candidate: Candidate) -> bool:
@@ -55,7 +59,9 @@ class Sameness:
         shown = self._shown.get(len(candidate.vector)) if candidate.vector is not None else None
         if shown is None:
             return False
-        near = shown.rows[: len(shown.texts)] @ centred(candidate.vector[None, :], self._prior)[0]
+        row = centred(candidate.vector[None, :], self._prior)
+        self._asked = candidate, row
+        near = shown.rows[: len(shown.texts)] @ row[0]
         return any(
             shown.texts[at].id != candidate.id and self._are_alike(candidate, shown.texts[at], float(near[at]))
             for at in np.flatnonzero(near > LOOK)

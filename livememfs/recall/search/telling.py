@@ -15,8 +15,9 @@ LOOKED_AT = 2_000
 MOST_WORDS = 32
 MOST_NAMES = 2
 
-# A word with a capital that no sentence starts with. One of capitals alone is shouted, or short for something.
-_NAME = re.compile(r"(?<=[^\W_]|[,;:)]) +[\"'«“‘`(]? ?(?!I['’])([A-ZÀ-Þ][\w'’-]*[a-zß-ÿ]\w*)")
+# A word with a capital that no sentence starts with. One of capitals alone is shouted, or short for something. It
+# begins with the blank before the word: a pattern that begins with what may stand before that takes thrice as long.
+_NAME = re.compile(r" (?<=[^\W_] |[,;:)] ) *[\"'«“‘`(]? ?(?!I['’])([A-ZÀ-Þ][\w'’-]*[a-zß-ÿ]\w*)")
 
 
 def share_of_words(text: str) -> float:

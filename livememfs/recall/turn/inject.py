@@ -146,7 +146,7 @@ def about_file(path: str) -> str:
 class Told:
     """One turn: what is told, and why the rest is not.
 
-    :left_out: how many were told within the window, say the same as another, or did not fit the budget
+    :left_out: how many were told within the window, say the same as another, or had no room any more
     """
 
     emitted: tuple[Candidate, ...]
@@ -213,13 +213,13 @@ def tell(
     for given in _each_once(candidates):
         if given.id in in_view:
             left_out["told"] += 1
+        elif len(emitted) >= limits.most:
+            left_out["budget"] += 1
         elif (candidate := _new_in(given, says_the_same)) is None:
             left_out["alike"] += 1
+        elif spent + (cost := _cost(candidate, emitted)) > limits.budget:
+            left_out["budget"] += 1
         else:
-            cost = _cost(candidate, emitted) if len(emitted) < limits.most else limits.budget + 1
-            if spent + cost > limits.budget:
-                left_out["budget"] += 1
-                continue
             emitted.append(candidate)
             says_the_same.show(_said(candidate))
             spent += cost
