@@ -168,7 +168,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     recall = open_recall(basics, replica=replica, index=index, code=code)
     sessions = ToldSessions(replica)
     uses = Uses(replica, clock, f"{basics.host}-{replica.identity}", recall.used)  # each local state counts by itself
-    evidence = Evidence(uses.told, uses.count)
+    evidence = Evidence(uses.told, uses.count, recall.quiet)
     prehook = Prehook(recall, clock, sessions, prehook_settings(settings), tells=evidence.tells, web=web, code=code)
     queue = open_consolidations(basics, replica=replica, model=models.consolidating, nursery=nursery, rejected=rejected)
     tokens = Tokens(replica, clock, queue.leases, settings.admin_bootstrap_key)

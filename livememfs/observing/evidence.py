@@ -10,7 +10,7 @@ output has as well: an unclear case is no use. Trio thread only, but for what ru
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -94,13 +94,16 @@ class _Session:
 
 class Evidence:
     """The sessions of one bucket. `told(space, costs)` is called with what was told and the tokens of each,
-    `used(space, ids)` with what came back.
+    `used(space, ids)` with what came back; `quiet()` returns when nobody waits for an answer.
     """
 
     def __init__(
-        self, told: Callable[[str, Iterable[tuple[str, int]]], None], used: Callable[[str, Sequence[str]], None]
+        self,
+        told: Callable[[str, Iterable[tuple[str, int]]], None],
+        used: Callable[[str, Sequence[str]], None],
+        quiet: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     ) -> None:
-        self._told, self._used = told, used
+        self._told, self._used, self._quiet = told, used, quiet
         self._waiting: deque[Telling | tuple[str, Event]] = deque()
         self._work, self._one_by_one = trio.Event(), trio.Lock()
         self._sessions: dict[tuple[str, str], _Session] = {}
@@ -126,6 +129,7 @@ class Evidence:
         while True:
             await self._work.wait()
             await trio.sleep(PAUSE)
+            await self._quiet()
             self._work = trio.Event()
             await self.settle()
 

@@ -255,3 +255,18 @@ async def test_it_runs_by_itself_after_whoever_reported_has_gone_on(here: Sessio
             await here.seen.wait()
         nursery.cancel_scope.cancel()
     assert here.evidence.statistics() == {"said": 1, "file": 0, "passed_over": 0, "waiting": 0}
+
+
+async def test_it_takes_no_time_from_whoever_waits_for_an_answer(here: Session, autojump_clock: trio.abc.Clock) -> None:
+    answered = trio.Event()
+    here.evidence = Evidence(here._told, here._used, answered.wait)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.evidence.run)
+        here.evidence.tells(Telling(SPACE, "s", "?", (PORT,)))
+        await trio.sleep(60)
+        assert (here.costs, here.evidence.statistics()["waiting"]) == ([], 1)
+        answered.set()
+        here.evidence.heard(SPACE, Event("e", "s", "said", AT, text="port 5433, because of the VPN"))
+        await here.seen.wait()
+        nursery.cancel_scope.cancel()
+    assert len(here.costs) == 1

@@ -391,7 +391,8 @@ def _stored(row: Sequence[Any]) -> Stored:
 @lru_cache(1_024)
 def _listed(labels: str, pieces: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """The lists of a record. Cached: a new record is read about ten times, as the neighbour of others."""
-    return tuple((name, value) for name, value in json.loads(labels)), tuple(json.loads(pieces))
+    named = tuple((name, value) for name, value in json.loads(labels)) if labels != "[]" else ()
+    return named, tuple(json.loads(pieces))
 
 
 def _clauses(where: Restriction, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> tuple[str, list[Any]]:
