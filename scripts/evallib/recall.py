@@ -30,6 +30,7 @@ from livememfs import log
 from livememfs.app import App, open_app
 from livememfs.app.recall import drop_engine
 from livememfs.config import Settings
+from livememfs.recall.index import table
 from livememfs.recall.search.ranking import Ranking
 from livememfs.records import keys
 from livememfs.records.note import Note, canonical_name, uid8
@@ -50,7 +51,9 @@ OFF: dict[str, dict[str, Any]] = {
     "floor": {"floor": False},
     "newest": {"newest": False},
     "standing": {"standing": 0.0},
+    "beside": {},
 }
+"""What is left out of the ranking for each part; `beside` is one of the index."""
 
 
 class Judge:
@@ -124,6 +127,8 @@ def main() -> None:
     ranking = Ranking()
     for part in filter(None, given.without.split(",")):
         ranking = replace(ranking, **OFF[part])
+        if part == "beside":
+            table.context_of = lambda _, around: [*around]
     log.configure("warning")  # standard output is the judge's
     trio.run(_serve, ranking, given.index)
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from livememfs.recall.index.record import Record
 
 NEIGHBOURS = 2
 """Notes before and after one that were written in the same sitting, and count as its context."""
+HEARD = 400
+"""Characters of a note that count beside another. A long one begins with what it is about, and whole it would hide what
+the other says.
+"""
 SITTING_SECONDS = 1_800
 """Two notes further apart than this have nothing to say about each other."""
 AT_ONCE = 64
@@ -50,6 +57,14 @@ class Sittings:
         notes, moment = self._notes.get(place[0], []), place[1]
         at = bisect_left(notes, (moment, record))
         return notes[at - 1][1] if at and notes[at - 1][0] >= moment - SITTING_SECONDS else None
+
+
+def context_of(record: Record, around: Sequence[Record]) -> list[Record]:
+    """The notes around a note (in the order of time, without itself) as its context: the beginning of each, and once
+    more of the one just before and the one just after, since a question stands beside its answer.
+    """
+    at = bisect_left(around, record.created, key=lambda note: note.created)
+    return [replace(note, pieces=(note.text[:HEARD],)) for note in (*around, *around[max(at - 1, 0) : at + 1])]
 
 
 def windows(places: Iterable[Place]) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:

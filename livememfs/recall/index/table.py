@@ -20,7 +20,7 @@ from livememfs.recall.index.manner import manner_of
 from livememfs.recall.index.merits import Merit
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Record
-from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
+from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, context_of, windows
 from livememfs.records.keys import COLLECTIONS, UNTIL
 
 MANY = 16
@@ -203,7 +203,8 @@ class RecordTable(KeptVectors):
                 around = [known[other] for other in beside[stored.id]]
             elif stored.id in live:
                 around = self.beside(stored.record.space, stored.record.created, NEIGHBOURS)
-            yield piece_of(number, stored.record, part, [note.record for note in around if note.id != stored.id])
+            others = [note.record for note in around if note.id != stored.id]
+            yield piece_of(number, stored.record, part, context_of(stored.record, others))
 
     def pieces(self, numbers: Sequence[int]) -> list[Piece]:
         """Some pieces, as the text index takes them."""

@@ -20,7 +20,7 @@ from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQu
 from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Brief, Record
-from livememfs.recall.index.sittings import NEIGHBOURS, Place, Sittings, windows
+from livememfs.recall.index.sittings import NEIGHBOURS, Place, Sittings, context_of, windows
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
 from livememfs.recall.postgres.connection import DatabaseConnections, Db, Unavailable, faults, lock, number_of
@@ -221,7 +221,7 @@ def _touch(
     for number, record, part, space, digest, meant in rows:
         place = _place(known[record])
         beside = [other for other in sittings.beside(place, NEIGHBOURS) if other != record] if place is not None else []
-        piece = piece_of(number, known[record], part, [known[other] for other in beside])
+        piece = piece_of(number, known[record], part, context_of(known[record], [known[other] for other in beside]))
         if (now := postings.known_by(piece)) != digest:
             documents[number] = now, postings.document(piece, space)
         before = sittings.before(place, record) if place is not None else None

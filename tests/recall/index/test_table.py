@@ -19,7 +19,7 @@ from livememfs.recall.index.exchanged import Damaged, Restriction
 from livememfs.recall.index.pieces import PieceText, spoken
 from livememfs.recall.index.record import Record
 from livememfs.recall.index.recordfile import VERSION
-from livememfs.recall.index.sittings import NEIGHBOURS, SITTING_SECONDS
+from livememfs.recall.index.sittings import HEARD, NEIGHBOURS, SITTING_SECONDS
 from livememfs.recall.index.table import RecordTable
 
 
@@ -200,7 +200,18 @@ def test_the_context_of_a_note_are_the_notes_around_it(table: RecordTable, at: i
     piece = table.lacking(0).pieces[at]
     said = [line.rpartition(" ")[2] for line in piece.context.splitlines()]
     around = range(max(0, at - NEIGHBOURS), min(8, at + NEIGHBOURS) + 1)
-    assert said == [f"word{n}" for n in around if n != at]
+    twice = [n for n in (at - 1, at + 1) if n in around]
+    assert said == [f"word{n}" for n in (*[n for n in around if n != at], *twice)]
+
+
+def test_of_a_long_note_only_the_beginning_is_context(table: RecordTable) -> None:
+    long = "begins " + "filler " * HEARD + "ends"
+    put(table, note("long", 0, long), note("short", 60, "word"))
+    of_long, of_short = (piece.context for piece in table.lacking(0).pieces)
+    assert of_long.count("word") == 2
+    assert of_short.count("begins") == 2
+    assert "ends" not in of_short
+    assert len(of_short) < 2 * (HEARD + 40)
 
 
 def test_a_note_that_comes_and_one_that_goes_touch_those_beside_and_no_others(table: RecordTable) -> None:
