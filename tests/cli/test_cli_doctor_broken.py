@@ -208,7 +208,8 @@ async def test_hooks_of_a_space_that_is_gone(
     hooked: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "mnt"
-    place.mkdir()
+    (place / ".livememfs").mkdir(parents=True)
+    (place / ".livememfs" / "status.json").write_text("{}")
     monkeypatch.setattr(mounts, "kernel_mounts", lambda: [str(place)])
     hooked(place)
 

@@ -292,7 +292,7 @@ def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path:
 
     found = json.loads(livememfs("doctor --json", env={"LIVEMEMFS_EMBED_MODEL": "none"}).stdout)
     (check,) = (check for check in found["checks"] if check["name"] == "mounts")
-    assert f"the daemon of {tmp_path / 'mnt'} is dead" in check["found"]
+    assert f"{tmp_path / 'mnt'}: daemon died" in check["found"]
     assert found["next"] == f"mounts: {check['advice']}"
     advised = check["advice"].split("`")[1].removeprefix("livememfs ")
     if known:
