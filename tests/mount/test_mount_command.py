@@ -304,6 +304,19 @@ def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path:
     assert not mounted_at(tmp_path / "mnt")
 
 
+def test_an_empty_volume_of_a_container_is_mounted_on_and_a_memory_is_not(livememfs: Run, tmp_path: Path) -> None:
+    """A volume is a mount point itself, and what is mounted on it is seen outside."""
+    (tmp_path / "mnt").mkdir()
+    sh("mount -t tmpfs none mnt", cwd=tmp_path)
+    try:
+        livememfs("mount mnt")
+        assert "a livememfs is mounted on" in livememfs("mount mnt", status=1).stderr
+        livememfs("umount mnt")
+        assert (tmp_path / "mnt").is_mount()
+    finally:
+        sh("umount mnt", cwd=tmp_path)
+
+
 def test_mounting_over_a_dead_mount_clears_it_away(livememfs: Run, tmp_path: Path, home: Path) -> None:
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")
