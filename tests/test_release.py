@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -28,6 +29,7 @@ def test_a_release_is_used_in_bare_roots_and_says_what_it_is(tmp_path: Path, fig
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^check-deb: one command to a memory that was .*: [0-9.]+ s$", done.stdout, re.MULTILINE)
     for line in done.stdout.splitlines():
         if line.startswith(("check-", "image: ")):
             figures(line)
