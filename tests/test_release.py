@@ -31,7 +31,7 @@ def test_a_release_is_used_in_bare_roots_and_says_what_it_is(tmp_path: Path, fig
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^check-deb: one command to a memory that was .*: [0-9.]+ s$", done.stdout, re.MULTILINE)
     for line in done.stdout.splitlines():
-        if line.startswith(("check-", "image: ")):
+        if line.startswith(("[", "check-", "image: ")):
             figures(line)
     names = {path.name for path in (tmp_path / "dist").iterdir()}
     summed = (tmp_path / "dist" / "SHA256SUMS").read_text()
