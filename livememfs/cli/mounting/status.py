@@ -163,7 +163,8 @@ def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
     output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows, spare=["PROCESS", "SINCE"])
     for entry in statuses:
         if entry.advice:
-            output.say(f"{entry.found}; {entry.advice}")
+            problem = f"{entry.record.problem}; " if entry.record and entry.record.problem else ""
+            output.say(f"{entry.mountpoint}: {problem}{entry.advice}")
         if entry.state == "mirrored" and (error := mirrors.last_error(entry.details or {})):
             output.say(f"{entry.mountpoint}: {error}")
     if detailed and statuses[0].details:
