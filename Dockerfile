@@ -26,4 +26,5 @@ VOLUME /data
 EXPOSE 8765
 USER livememfs
 ENTRYPOINT ["livememfs"]
-CMD ["web", "0.0.0.0:8765"]
+# Who publishes the port to other machines names the host that their browsers use.
+CMD ["web", "0.0.0.0:8765", "--allow-host", "127.0.0.1", "--allow-host", "localhost"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -28,8 +29,9 @@ def test_a_release_is_used_in_bare_roots_and_says_what_it_is(tmp_path: Path, fig
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^check-deb: one command to a memory that was .*: [0-9.]+ s$", done.stdout, re.MULTILINE)
     for line in done.stdout.splitlines():
-        if line.startswith(("check-", "image: ")):
+        if line.startswith(("[", "check-", "image: ")):
             figures(line)
     names = {path.name for path in (tmp_path / "dist").iterdir()}
     summed = (tmp_path / "dist" / "SHA256SUMS").read_text()

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMES = ("setup", "lock", "demo", "test", "testlib/without_fuse", "wheel", "deb", "release")
+NAMES = ("setup", "lock", "demo", "test", "testlib/without_fuse", "testlib/own_mounts", "wheel", "deb", "release")
 SCRIPTS = [*(ROOT / "scripts" / name for name in NAMES), ROOT / ".ci" / "run"]
 LOCKED = re.compile(
     r"^([a-z0-9.-]+)==([^ ;]+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE

@@ -25,7 +25,16 @@ RAW = "\b"
 
 
 class CommandGroup(typer.core.TyperGroup):
-    """A group whose help never cuts a sentence off."""
+    """A group whose help never cuts a sentence off.
+
+    :alone: the command that the name of the group without one stands for; empty: it shows the help
+    """
+
+    alone = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without words, those of the command that it stands for."""
+        return super().parse_args(ctx, args or [self.alone] * bool(self.alone))
 
     def about(self, name: str) -> str:
         """The first line of a command's help."""
@@ -43,10 +52,12 @@ class CommandGroup(typer.core.TyperGroup):
                 formatter.write_dl([(name.ljust(width), self.about(name)) for name in names])
 
 
-def group(about: str | None = None) -> typer.Typer:
-    """A group of commands. `about`: one sentence; None: what the docstring of its callback says."""
+def group(about: str | None = None, *, alone: str = "") -> typer.Typer:
+    """A group of commands. `about`: one sentence; None: what the docstring of its callback says. `alone`: the command
+    that the name of the group stands for.
+    """
     made = typer.Typer(
-        cls=CommandGroup,
+        cls=type("CommandGroup", (CommandGroup,), {"alone": alone}),
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

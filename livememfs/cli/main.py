@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, Listed]] = {
         "mount": Listed("mounting.mount", "Mount the memory on MOUNTPOINT."),
         "sync": Listed("serving.sync", "Keep the plain directory DIR equal to the bucket, both ways, without FUSE."),
         "umount": Listed("mounting.umount", "Unmount, and wait until everything is saved."),
-        "status": Listed("mounting.status", "Show the mounts and their states."),
+        "status": Listed("mounting.status", "Show the mounts and mirrors and their states."),
         "top": Listed("mounting.top", "Show what the mounts are doing, again and again."),
         "doctor": Listed("doctor", "Check machine, store, models, agents and settings, and name the next thing to do."),
         "demo": Listed("demo", "Show notes, consolidation, observing and the bucket, in a temporary directory."),

@@ -50,12 +50,11 @@ async def serve(
     except RuntimeError as error:
         raise MountError(_why_not(mountpoint, error)) from None
     root.context.replica.changes.subscribe(notifier.changed)
-    _mounted = True
+    _mounted, ids = True, kernel_ids(str(mountpoint))
     try:
         notifier.start()
         on_ready()
         async with trio.open_nursery() as nursery:
-            ids = kernel_ids(str(mountpoint))
             if ids is not None:
                 nursery.start_soon(operations.attention.run, ids[1])
             await pyfuse3.main()
@@ -63,7 +62,8 @@ async def serve(
     finally:
         _mounted = False
         notifier.stop()
-        pyfuse3.close(unmount=True)
+        # libfuse would ask for the path alone, and so take away what somebody has mounted there since.
+        pyfuse3.close(unmount=ids is None or kernel_ids(str(mountpoint)) == ids)
         notifier.join()
 
 

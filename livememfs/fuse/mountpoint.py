@@ -59,8 +59,8 @@ def check_mountpoint(path: Path) -> None:
         status = path.stat()
     if not stat.S_ISDIR(status.st_mode):
         raise MountError(f"{path} is not a directory")
-    if path.is_mount():
-        raise MountError(f"something is mounted on {path} already")
+    if str(path) in mount_points():
+        raise MountError(f"a livememfs is mounted on {path} already")
     try:
         taken = next(path.iterdir(), None)
     except OSError as error:

@@ -187,7 +187,7 @@ def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
     """`hooked(mount)`: have the current directory's agent use the space `project` of a mount."""
 
     def install(mount: Path) -> None:
-        here = tmp_path / "work"
+        here = tmp_path / "my work"
         here.mkdir()
         plan.installation(AgentName.CLAUDE_CODE, here, mount, WantedFile(space=f"{mount}/project")).carry_out()
         monkeypatch.chdir(here)
@@ -201,26 +201,27 @@ def test_hooks_of_a_mount_that_is_gone(cli: Cli, hooked: Callable[[Path], None],
     what_to_do = advice(cli("doctor", "--json"), "warn", "hooks")
 
     assert f"livememfs mount {tmp_path}/mnt" in what_to_do
-    assert "livememfs uninstall claude-code" in what_to_do
+    assert f"livememfs uninstall claude-code --project '{tmp_path}/my work'" in what_to_do
 
 
 async def test_hooks_of_a_space_that_is_gone(
     hooked: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "mnt"
-    place.mkdir()
+    (place / ".livememfs").mkdir(parents=True)
+    (place / ".livememfs" / "status.json").write_text("{}")
     monkeypatch.setattr(mounts, "kernel_mounts", lambda: [str(place)])
     hooked(place)
 
-    gone = (await around.checks(tmp_path / "work"))[1]
+    gone = (await around.checks(tmp_path / "my work"))[1]
     (place / "project").mkdir()
     (place / "project" / "_meta.json").write_text("{}")
     (place / "project" / ".hooks").mkdir()
     for event in EVENTS:  # an ordinary file has one place for what is written and what is read
         (place / "project" / ".hooks" / f"claude.{event}").write_bytes(PROBE * 2)
-    there = (await around.checks(tmp_path / "work"))[1]
+    there = (await around.checks(tmp_path / "my work"))[1]
     (place / "project" / ".hooks" / "claude.Stop").unlink()
-    broken_hook = (await around.checks(tmp_path / "work"))[1]
+    broken_hook = (await around.checks(tmp_path / "my work"))[1]
 
     assert (gone.verdict, there.verdict, broken_hook.verdict) == ("warn", "ok", "fail")
     assert f"mkdir {place}/project" in gone.advice

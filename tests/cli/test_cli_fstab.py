@@ -150,7 +150,7 @@ def test_the_link_is_made_anew_and_a_file_of_others_stays(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     link = sbin / "mount.fuse.livememfs"
 
-    assert "as root: livememfs service fstab --link /mnt" in cli("service", "fstab", "/mnt").err
+    assert "as root: livememfs service fstab --link '/my mnt'" in cli("service", "fstab", "/my mnt").err
     for _ in range(2):
         ended = cli("service", "fstab", "/mnt", "--link")
         assert (ended.code, ended.err) == (0, "")

@@ -141,17 +141,17 @@ def test_an_agent_is_connected_when_it_is_named_and_else_only_told_of(
     cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
-    for name in ("claude", "livememfs"):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n')
-        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "bin/claude").touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-    monkeypatch.setattr(steps, "program", lambda: [str(tmp_path / "bin/livememfs")])
 
     cli("init").shows("claude-code is there, and not connected: livememfs install claude-code --user")
-    assert not (tmp_path / "called").exists()
-    assert undoing(cli("init", "--agent", "claude-code").out)[0] == "livememfs uninstall claude-code --user --yes"
-    called = (tmp_path / "called").read_text()
-    assert called == f"install claude-code --user --mount {home}/memory --yes\n"
+    assert not (home / ".claude").exists()
+    connected = cli("init", "--agent", "claude-code")
+    connected.shows("+++ b/.claude/settings.json", f"{home}/memory/.livememfs", "claude-code is connected")
+    assert undoing(connected.out)[0] == "livememfs uninstall claude-code --user --yes"
+    assert f"{home}/memory/.livememfs" in (home / ".claude/settings.json").read_text()
+    cli("uninstall", "claude-code", "--user", "--yes")
+    assert not (home / ".claude").exists()
 
 
 # --- questions ---------------------------------------------------------------------------------------------------
@@ -185,6 +185,29 @@ def test_an_empty_answer_is_what_is_set_and_a_wrong_one_is_asked_again(
     shown = capsys.readouterr().err
     assert "perhaps is none of endpoint, program, none" in shown
     assert "K" not in shown.replace("Key", ""), "a secret is not shown"
+
+
+def test_what_no_setting_takes_is_said_and_asked_for_again(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = answers("endpoint", "", "my endpoint", "https://llm/v1", "", "m")
+    assert (
+        questions.model(Settings(), model).items() >= {"llmaas_api_url": "https://llm/v1", "llmaas_model": "m"}.items()
+    )
+    bucket = answers("bucket", "", "b", "s3.example.com", "https://s3.example.com", "", "")
+    assert questions.store(Settings(), bucket, named=False)["s3_endpoint_url"] == "https://s3.example.com"
+    program = answers("program", "'", "claude -p")
+    assert questions.model(Settings(), program)["llmaas_command"] == "claude -p"
+
+    said = capsys.readouterr().err
+    for reason in (
+        "it cannot be empty",
+        "'my endpoint' is not an http",
+        "'s3.example.com' is not",
+        "No closing quotation",
+    ):
+        assert reason in said
+    assert said.count("Name of the model?") == 2
 
 
 def test_keys_that_are_void_soon_are_not_written_down() -> None:

@@ -174,7 +174,7 @@ def test_a_mount_that_does_not_answer_exits_1(
     ended = cli("status")
 
     assert ended.code == 1
-    assert "its daemon does not answer" in ended.out
+    assert f"{tmp_path}/mnt: see its log; if it lasts, `livememfs umount --lazy {tmp_path}/mnt`" in ended.out
 
 
 def test_a_daemon_that_died_is_told_from_one_that_lives(
@@ -184,7 +184,11 @@ def test_a_daemon_that_died_is_told_from_one_that_lives(
     record = record_of(tmp_path / "mnt", child.pid)
     replace(record, started=record.started - 1).write()
 
-    assert cli("status", "--json").json[0]["state"] == "daemon died"
+    (shown,) = cli("status", "--json").json
+    assert shown["state"] == "daemon died"
+    # The doctor says the same, in the same words.
+    (check,) = (one for one in cli("doctor", "--json").json["checks"] if one["name"] == "mounts")
+    assert (check["found"], check["advice"]) == (f"{tmp_path}/mnt: daemon died", shown["advice"])
 
 
 def test_a_bad_end_is_shown_with_its_reason(cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: Child) -> None:

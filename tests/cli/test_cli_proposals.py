@@ -37,6 +37,21 @@ def test_what_waits_is_listed_and_shown_and_not_remembered(cli: Cli, project: st
     assert remembered(cli, project) == []
 
 
+def test_the_name_of_the_group_alone_lists_what_waits_in_every_space(cli: Cli, project: str) -> None:
+    cli("proposals").shows("nothing waits in any space")
+    for space in (project, "other"):
+        cli("space", "create", space)
+        cli("space", "proposals", space)
+        cli("note", space, "We chose S3 for the archive.", "--category", "decision")
+        cli("digest", space)
+
+    listed = cli("proposals")
+
+    listed.shows("SPACE", project, "other", "We chose S3")
+    assert "livememfs proposals show SPACE NAME" in listed.err
+    assert [one["space"] for one in cli("proposals", "list", "--json").json] == sorted([project, "other"])
+
+
 def test_what_is_accepted_is_remembered(cli: Cli, project: str, waiting: str) -> None:
     cli("proposals", "accept", project, waiting).shows(f"{project}/memories/{waiting}.md")
 

@@ -226,6 +226,25 @@ def test_a_mount_in_use_is_not_taken_away_and_says_who_uses_it(livememfs: Run, t
     assert str(tmp_path / "mnt") in lazily.stdout
 
 
+def test_a_copy_of_the_mount_in_another_namespace_keeps_no_daemon_alive(livememfs: Run, tmp_path: Path) -> None:
+    """As a container has one, or an agent's sandbox. What is written there until then is saved as well."""
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    (tmp_path / "mnt/project").mkdir()
+    writes = "echo 'We chose S3.' > mnt/project/live/decision-store.md; echo; read -r line; exec cat mnt/README.md"
+    copied = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", writes]
+    with subprocess.Popen(copied, cwd=tmp_path, stdin=-1, stdout=-1, stderr=-1, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        told = livememfs("umount mnt").stdout
+        _, said = other.communicate("\n")
+
+    assert "everything is in" in told
+    assert "Transport endpoint is not connected" in said
+    (note,) = (tmp_path / "store/project/live").glob("*_decision_*.md")
+    assert "We chose S3." in note.read_text()
+
+
 def test_a_killed_daemon_is_told_from_a_good_end_and_cleared_away(livememfs: Run, tmp_path: Path, home: Path) -> None:
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")
@@ -273,7 +292,7 @@ def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path:
 
     found = json.loads(livememfs("doctor --json", env={"LIVEMEMFS_EMBED_MODEL": "none"}).stdout)
     (check,) = (check for check in found["checks"] if check["name"] == "mounts")
-    assert f"the daemon of {tmp_path / 'mnt'} is dead" in check["found"]
+    assert f"{tmp_path / 'mnt'}: daemon died" in check["found"]
     assert found["next"] == f"mounts: {check['advice']}"
     advised = check["advice"].split("`")[1].removeprefix("livememfs ")
     if known:
@@ -283,6 +302,19 @@ def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path:
     livememfs(advised)
 
     assert not mounted_at(tmp_path / "mnt")
+
+
+def test_an_empty_volume_of_a_container_is_mounted_on_and_a_memory_is_not(livememfs: Run, tmp_path: Path) -> None:
+    """A volume is a mount point itself, and what is mounted on it is seen outside."""
+    (tmp_path / "mnt").mkdir()
+    sh("mount -t tmpfs none mnt", cwd=tmp_path)
+    try:
+        livememfs("mount mnt")
+        assert "a livememfs is mounted on" in livememfs("mount mnt", status=1).stderr
+        livememfs("umount mnt")
+        assert (tmp_path / "mnt").is_mount()
+    finally:
+        sh("umount mnt", cwd=tmp_path)
 
 
 def test_mounting_over_a_dead_mount_clears_it_away(livememfs: Run, tmp_path: Path, home: Path) -> None:

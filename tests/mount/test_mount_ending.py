@@ -115,6 +115,24 @@ def test_who_is_asked_to_end_before_it_serves_ends_well_and_leaves_nothing(tmp_p
     assert list((home / "state").rglob("mounts/*")) == []
 
 
+def test_who_ends_late_leaves_alone_what_was_mounted_there_meanwhile(folder_mounted: Mount) -> None:
+    """A copy of the mount in another namespace kept the daemon alive; then something else came to its place."""
+    path = folder_mounted.path
+    copied = ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "echo; read -r line"]
+    with subprocess.Popen(copied, stdin=-1, stdout=-1) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        sh(f"fusermount3 -u {path} && mount -t tmpfs none {path}")
+        try:
+            folder_mounted.signal(signal.SIGTERM)
+            folder_mounted.expect_end(0)
+
+            assert path.is_mount()
+        finally:
+            sh(f"umount {path}", status=None)
+            other.communicate(b"\n")
+
+
 def wait_for_handler(process: subprocess.Popen[str], number: signal.Signals) -> None:
     """Wait until the process would hear a signal. It is not mounted yet then: what it serves over HTTP comes first."""
     status, deadline = Path(f"/proc/{process.pid}/status"), time.monotonic() + WITHIN

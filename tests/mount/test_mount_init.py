@@ -144,6 +144,24 @@ def test_at_a_terminal_a_wrong_answer_is_asked_for_again(home: Path, terminal: T
     assert (home / "memory/shop").is_dir()
 
 
+def test_at_a_terminal_what_changes_for_an_agent_is_shown_before_it_is_asked_for(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/claude").touch(0o755)
+    shell = clean_environment(home) | {"LIVEMEMFS_EMBED_MODEL": "none", "TERM": "dumb", "COLUMNS": "200"}
+    line = f"{sys.executable} -m livememfs init {home}/store {home}/memory --space shop"
+    terminal = Terminal(line, shell | {"PATH": f"{tmp_path}/bin:{shell['PATH']}"})
+    terminal.until("Which model")
+    terminal.type("none")
+    terminal.until("Connect claude-code")
+    terminal.type("yes")
+    terminal.until("+++ b/.claude/settings.json")
+    terminal.until("Change 1 file like this? [y/N]")
+    terminal.type("n")
+    terminal.until("claude-code is not connected: nothing was changed")
+    assert terminal.close() == 0
+    assert not (home / ".claude").exists()
+
+
 def test_an_interrupt_at_a_question_leaves_no_configuration_and_no_mount(home: Path, terminal: Terminal) -> None:
     terminal.until("Which model")
     terminal.type("none")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def adoption(tool: AgentName, project: Path, space: Path, *, home: Path, configu
     """
     old, target = find(tool, project), space / keys.AGENTS / tool.value
     if old is not None and Path(old.folder) != target:
-        undo = f"`livememfs adopt --undo {tool} --project {project}` gives it back first"
+        undo = f"`livememfs adopt --undo {tool} --project {shlex.quote(str(project))}` gives it back first"
         raise CannotInstall(path=project / SETTINGS, detail=f"{tool} has its memory in {old.folder}", advice=undo)
     path = disk.real_path(project, SETTINGS)
     before = disk.read(path)

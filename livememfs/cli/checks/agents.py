@@ -63,7 +63,9 @@ class InstalledAgent:
     @property
     def undo(self) -> str:
         """The command that removes it."""
-        return f"livememfs uninstall {self.tool}" + (" --user" if self.home else f" --project {self.folder}")
+        return f"livememfs uninstall {self.tool}" + (
+            " --user" if self.home else f" --project {shlex.quote(str(self.folder))}"
+        )
 
 
 async def checks(project: Path, answering: list[str]) -> list[Check]:

@@ -5,56 +5,28 @@ Owns the verdict on each. Never waits long for a mount, since a daemon may hang.
 
 from __future__ import annotations
 
-import errno
-import shlex
 from pathlib import Path
 
 import trio
 
 from livememfs.cli.checks import Check, agents, mirrors
-from livememfs.cli.mounting import mounts
-from livememfs.fuse.mounted import ask
+from livememfs.cli.mounting.status import MountStatus, look_at_mounts
+
+BROKEN = ("not answering", "daemon died", "ended badly")
 
 
 async def checks(project: Path) -> list[Check]:
     """Mounts first, then mirrors, then the agents of a project."""
-    own = {record.mountpoint for record in mounts.records()}
-    # The user's own mounts first: those of other users are not this user's to repair.
-    known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
-    state = {path: await _state(path) for path in known}
+    known = await trio.to_thread.run_sync(look_at_mounts)
     mirrored = await trio.to_thread.run_sync(mirrors.checks, project)
-    return [
-        _mounts(state),
-        *mirrored,
-        *await agents.checks(project, [path for path, problem in state.items() if not problem]),
-    ]
+    serving = [one.mountpoint for one in known if one.state == "mounted"]
+    return [_mounts(known), *mirrored, *await agents.checks(project, serving)]
 
 
-# --- mounts ------------------------------------------------------------------------------------------------------
-
-
-async def _state(path: str) -> str:
-    """The problem of a mount that the kernel has; empty without one."""
-    if (record := mounts.find(Path(path))) is not None and not record.is_alive:
-        return f"the daemon of {path} is dead"
-    answer = await trio.to_thread.run_sync(ask, Path(path))
-    if answer is None:
-        return f"{path} does not answer"
-    # EACCES is no problem: another user's mount must deny us.
-    return f"the daemon of {path} is dead" if answer.errno == errno.ENOTCONN else ""
-
-
-def _mounts(state: dict[str, str]) -> Check:
-    broken = {path: problem for path, problem in state.items() if problem}
-    gone = [record for record in mounts.records() if record.mountpoint not in state and not record.is_alive]
-    problems = [*broken.values(), *(f"{record.mountpoint} ended badly{_reason(record)}" for record in gone)]
-    if not problems:
-        return Check("mounts", "ok", ", ".join(sorted(state)) or "none")
-    path = next(iter([*broken, *(record.mountpoint for record in gone)]))
-    lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
-    forget = "removes it; the next mount of the same bucket uploads what is still on this machine"
-    return Check("mounts", "warn", "; ".join(problems), f"`livememfs umount{lazy} {shlex.quote(path)}` {forget}")
-
-
-def _reason(record: mounts.MountRecord) -> str:
-    return f": {record.problem}" if record.problem else ""
+def _mounts(known: list[MountStatus]) -> Check:
+    # What the kernel has comes first, and the user's own: mounts of other users are not this user's to repair.
+    order = sorted(known, key=lambda one: (one.state == "ended badly", one.record is None))
+    broken = [one for one in order if one.state in BROKEN]
+    if not broken:
+        return Check("mounts", "ok", ", ".join(one.mountpoint for one in known if one.state == "mounted") or "none")
+    return Check("mounts", "warn", "; ".join(one.found for one in broken), broken[0].advice)

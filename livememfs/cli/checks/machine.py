@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import stat
 import sys
@@ -148,7 +149,9 @@ def _secrets_file(config_file: Path | None) -> Check:
         keys = (line.partition("=")[0].strip() for line in lines)
         named = [key for key in keys if names.get(key, key) in secret]
         if named and is_shared:
-            return Check("secrets", "warn", f"others can read {file}, with {named[0]}", f"chmod 600 {file}")
+            return Check(
+                "secrets", "warn", f"others can read {file}, with {named[0]}", f"chmod 600 {shlex.quote(str(file))}"
+            )
     return Check("secrets", "ok", "none that others can read")
 
 

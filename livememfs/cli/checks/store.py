@@ -5,6 +5,7 @@ Owns the probe objects below `_system/probe/`, which it removes. Trio thread onl
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from uuid import uuid4
 
@@ -82,7 +83,7 @@ async def _others(opened: RetryingStore, settings: Settings) -> list[Check]:
     folder = settings.store_path.absolute()
     if not private.is_open(folder):
         return []
-    advice = f"chmod 700 {folder}, or 770 to share it with a group alone"
+    advice = f"chmod 700 {shlex.quote(str(folder))}, or 770 to share it with a group alone"
     return [Check("store, others", "warn", f"every user of this machine can look into {folder}", advice)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,7 +85,7 @@ def _expect_mounted(mount: Path, space: str) -> None:
         raise UsageError(f"nothing is mounted on {mount}: mount the bucket there first")
     answer = ask(mount, mount / space / keys.META if space else None)
     if answer is not None and space and answer.errno == errno.ENOENT:
-        raise NotFound(path=f"space {space} on {mount}; `mkdir {mount / space}` makes it")
+        raise NotFound(path=f"space {space} on {mount}; `mkdir {shlex.quote(str(mount / space))}` makes it")
     if answer is None or answer.errno:
         reason = f" ({os.strerror(answer.errno)})" if answer is not None else ""
         raise UsageError(f"the mount on {mount} does not answer{reason}")

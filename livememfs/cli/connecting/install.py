@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import socket
 import sys
 from pathlib import Path
@@ -100,6 +101,20 @@ def install(
         output.note(tools.AGENTS[tool].hint)
 
 
+def for_all_projects(tool: AgentName, mount: Path, *, yes: bool) -> None:
+    """Connect an agent in all projects, as `install --user` does: the changes are shown, and without `yes` the person
+    is asked. LiveMemError, and nothing was changed.
+    """
+    from livememfs.agents.install import plan, tools
+    from livememfs.agents.install.command import MACHINE
+
+    _check_once(tool, user=True)
+    changes = plan.installation(
+        tool, project_of(Path(), user=True), mount, tools.WantedFile(space=str(mount / MACHINE))
+    )
+    settle(changes, {}, yes=yes, dry_run=False, as_json=False)
+
+
 @command
 def uninstall(
     choice: Choice,
@@ -153,7 +168,7 @@ def _check_once(tool: AgentName, *, user: bool) -> None:
     if user:
         others = [entry.project for entry in record.records() if entry.tool == tool and entry.project != str(home)]
         for place in others:
-            undo = f"livememfs uninstall {tool} --project {place}"
+            undo = f"livememfs uninstall {tool} --project {shlex.quote(place)}"
             output.note(f"{place} has {tool}'s hooks too, which tell all twice: {undo}")
     elif record.find(tool, home) is not None:
         raise UsageError(
@@ -234,7 +249,7 @@ def look_for(mount: Path, space: Path | None) -> None:
         return
     answer = ask(mount, space / keys.META if space is not None else None)
     if space is not None and answer is not None and answer.errno == errno.ENOENT:
-        raise NotFound(path=f"space {space.name} on {mount}; `mkdir {space}` makes it")
+        raise NotFound(path=f"space {space.name} on {mount}; `mkdir {shlex.quote(str(space))}` makes it")
     if answer is None or answer.errno:
         reason = f" ({os.strerror(answer.errno)})" if answer is not None else ""
         output.note(f"the mount on {mount} does not answer{reason}; the hooks do nothing until it does")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from livememfs.cli import listing, output
+from livememfs.cli import completion, listing, output
 from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
 from livememfs.environment import user_name
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from livememfs.app import App
     from livememfs.records.proposal import Proposal
 
-app = listing.group("Accept or refuse what is proposed to a space.")
-COLUMNS = ["NAME", "FOR", "TRUST", "BY", "TEXT"]
-DECIDED_COLUMNS = ["NAME", "FOR", "DECISION", "BY", "TEXT"]
+app = listing.group("Accept or refuse what is proposed to a space.", alone="list")
+COLUMNS = ["SPACE", "NAME", "FOR", "TRUST", "BY", "TEXT"]
+DECIDED_COLUMNS = ["SPACE", "NAME", "FOR", "DECISION", "BY", "TEXT"]
 SHOWN_CHARACTERS = 80
 
 Name = Annotated[str, argument(metavar="NAME", help="The name that `list` shows.")]
@@ -32,28 +32,36 @@ Name = Annotated[str, argument(metavar="NAME", help="The name that `list` shows.
 @command
 def list_proposals(
     choice: Choice,
-    space: SpaceName,
+    space: Annotated[str, argument(metavar="[SPACE]", help="Only this space.", autocompletion=completion.spaces)] = "",
     decided: Annotated[bool, typer.Option("--decided", help="List decisions instead, the last one first.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what waits, by name.
+    """List what waits, by name; `livememfs proposals` alone does, too.
 
+    livememfs proposals list
     livememfs proposals list project
     """
 
     from livememfs.memories import proposals
-    from livememfs.spaces.describe import require_space
+    from livememfs.spaces.describe import list_spaces, require_space
 
-    async def work(app: App) -> list[Proposal]:
-        await require_space(app.replica, space)
+    async def of(app: App, space: str) -> list[Proposal]:
         if decided:
             return await proposals.decisions(app.replica, space)
         return [proposal for _, proposal in await proposals.waiting(app.replica, space)]
 
+    async def work(app: App) -> list[tuple[str, Proposal]]:
+        if space:
+            await require_space(app.replica, space)
+        names = [space] if space else [entry.name for entry in await list_spaces(app.replica)]
+        return [(name, proposal) for name in names for proposal in await of(app, name)]
+
     found = on_store(choice.on_store(), work, space)
-    none = f"nothing {'was decided' if decided else 'waits'} in {space}"
+    none = f"nothing {'was decided' if decided else 'waits'} in {space or 'any space'}"
     columns = DECIDED_COLUMNS if decided else COLUMNS
-    output.listing(list(map(_as_json, found)), columns, list(map(_row, found)), none, as_json=as_json)
+    output.listing([_as_json(*one) for one in found], columns, [_row(*one) for one in found], none, as_json=as_json)
+    if found and not decided and not as_json:
+        output.note("livememfs proposals show SPACE NAME, then accept or refuse SPACE NAME")
 
 
 @app.command()
@@ -122,17 +130,18 @@ def _who() -> str:
     return agent_of(os.getpid(), user_name())
 
 
-def _row(proposal: Proposal) -> list[str]:
+def _row(space: str, proposal: Proposal) -> list[str]:
     from livememfs.text.fields import split
 
     line = " ".join(split(proposal.content)[1].split())
     shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
     state = [proposal.decision, proposal.decided_by] if proposal.decision else [proposal.trust.word, proposal.by]
-    return [proposal.name, proposal.folder, *state, shown]
+    return [space, proposal.name, proposal.folder, *state, shown]
 
 
-def _as_json(proposal: Proposal) -> dict[str, object]:
+def _as_json(space: str, proposal: Proposal) -> dict[str, object]:
     return {
+        "space": space,
         "name": proposal.name,
         "target": proposal.target,
         "content": proposal.content,

@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from livememfs.cli import output
 from livememfs.cli.common import expanded
-from livememfs.config import Settings
-from livememfs.errors import InvalidName, UsageError
+from livememfs.config import Settings, in_words
+from livememfs.errors import InvalidName, SettingsError, UsageError
 
 STORE = (
     "store", "s3_bucket_name", "s3_endpoint_url", "s3_region_name", "s3_access_key_id", "s3_secret_access_key",
@@ -33,7 +35,7 @@ class Asker:
         self, question: str, default: str = "", *, choices: Sequence[str] = (), check: Callable[[str], str] = str
     ) -> str:
         """A line, or the default for an empty one. Asks again until it is one of `choices`, if there are some, and
-        `check` takes it, which raises InvalidName otherwise.
+        `check` takes it, which raises InvalidName or SettingsError otherwise.
 
         UsageError when the input ends.
         """
@@ -48,7 +50,7 @@ class Asker:
                 continue
             try:
                 return check(answer)
-            except InvalidName as error:
+            except (InvalidName, SettingsError) as error:
                 output.note(str(error))
         return default
 
@@ -59,20 +61,36 @@ class Asker:
         return getpass.getpass(f"{question}{' [as it is]' if default else ''} ").strip() or default
 
 
+def setting(name: str, *, needed: bool = True, **others: str) -> Callable[[str], str]:
+    """A check of an answer: the setting takes it, beside these others, and it is not empty if it is `needed`."""
+
+    def check(answer: str) -> str:
+        if needed and not answer:
+            raise SettingsError("it cannot be empty")
+        try:
+            Settings.model_validate({name: answer, **others})
+        except ValidationError as error:
+            raise SettingsError(in_words(error.errors()[0])) from None
+        return answer
+
+    return check
+
+
 def store(settings: Settings, asker: Asker, *, named: bool) -> dict[str, str]:
     """The settings of the store; an empty text where one is not to be set. `named`: options say which store."""
     bucket = settings.s3_bucket_name
     if not named:
         where = "Keep the memory in a folder of this machine, or in an S3 bucket? (folder, bucket)"
         kind = asker.ask(where, "bucket" if bucket else "folder", choices=("folder", "bucket"))
-        bucket = asker.ask("Name of the bucket?", bucket) if kind == "bucket" else ""
-        if kind == "bucket" and not bucket:
-            raise UsageError("a bucket needs a name; nothing was changed")
+        bucket = asker.ask("Name of the bucket?", bucket, check=setting("s3_bucket_name")) if kind == "bucket" else ""
     if not bucket:
         folder = str(settings.store_path) if named else asker.ask("Which folder?", str(settings.store_path))
         return dict.fromkeys(STORE, "") | {"store": str(expanded(Path(folder)).absolute())}
     values = {"s3_bucket_name": bucket, "store": ""}
-    values["s3_endpoint_url"] = asker.ask("Its endpoint, a URL? (empty: Amazon)", settings.s3_endpoint_url)
+    is_url = setting("s3_endpoint_url", needed=False)
+    values["s3_endpoint_url"] = asker.ask(
+        "Its endpoint, a URL? (empty: Amazon)", settings.s3_endpoint_url, check=is_url
+    )
     values["s3_region_name"] = asker.ask("Its region?", settings.s3_region_name)
     is_passing = bool(settings.s3_session_token)  # such keys are void in some hours
     key = asker.ask("Access key? (empty: as the AWS tools find it)", "" if is_passing else settings.s3_access_key_id)
@@ -89,10 +107,12 @@ def model(settings: Settings, asker: Asker) -> dict[str, str]:
     kind = asker.ask(f"Which model consolidates? {kinds}", known, choices=("endpoint", "program", "none"))
     values = dict.fromkeys(MODEL, "")
     if kind == "program":
-        values["llmaas_command"] = asker.ask("Its command?", settings.llmaas_command or "claude -p")
+        before = settings.llmaas_command or "claude -p"
+        values["llmaas_command"] = asker.ask("Its command?", before, check=setting("llmaas_command"))
         values["llmaas_model"] = settings.llmaas_model if known == "program" else ""
     elif kind == "endpoint":
-        values["llmaas_api_url"] = asker.ask("URL of the endpoint?", settings.llmaas_api_url)
-        values["llmaas_model"] = asker.ask("Name of the model?", settings.llmaas_model)
+        is_url = setting("llmaas_api_url", llmaas_model="any")
+        values["llmaas_api_url"] = asker.ask("URL of the endpoint?", settings.llmaas_api_url, check=is_url)
+        values["llmaas_model"] = asker.ask("Name of the model?", settings.llmaas_model, check=setting("llmaas_model"))
         values["llmaas_api_key"] = asker.secret("Key of the endpoint?", settings.llmaas_api_key)
     return values

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,14 +18,14 @@ from livememfs.agents.install.table import AGENTS, AgentName
 from livememfs.cli import output
 from livememfs.cli.checks import Check, models, store
 from livememfs.cli.common import Choice, run
-from livememfs.cli.connecting.install import program
+from livememfs.cli.connecting.install import for_all_projects, program
 from livememfs.cli.first.configfile import set_values
 from livememfs.cli.first.questions import Asker
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import begin
 from livememfs.config import Settings
 from livememfs.environment import environment, file_of
-from livememfs.errors import MountError, UsageError
+from livememfs.errors import LiveMemError, MountError, UsageError
 
 BIN = "~/.local/bin"
 PROGRAMS = {
@@ -213,13 +212,13 @@ def connect(steps: StepsTaken, place: Path, wanted: Sequence[str], asker: Asker)
     there = [agent.value for agent, name in PROGRAMS.items() if shutil.which(name)]
     chosen = list(wanted) or [agent for agent in there if _is_wanted(agent, asker)]
     for agent in chosen:
-        line = [*program(), "install", agent, "--user", "--mount", str(place), "--yes"]
-        ended = subprocess.run(line, capture_output=True, text=True, check=False)
-        if ended.returncode:
-            output.note(f"  {agent} is not connected: {ended.stderr.strip()}")
-        else:
-            undo = ("livememfs", "uninstall", agent, "--user", "--yes")
-            steps.done(f"{agent} is connected; {AGENTS[AgentName(agent)].hint}", undo)
+        try:
+            for_all_projects(AgentName(agent), place, yes=not asker.asks)
+        except LiveMemError as error:
+            output.note(f"  {agent} is not connected: {error}")
+            continue
+        undo = ("livememfs", "uninstall", agent, "--user", "--yes")
+        steps.done(f"{agent} is connected; {AGENTS[AgentName(agent)].hint}", undo)
     for agent in there:
         if agent not in chosen:
             steps.done(f"{agent} is there, and not connected: livememfs install {agent} --user")

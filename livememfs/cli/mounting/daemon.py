@@ -171,8 +171,13 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
     """Serve one agent of this machine, with no more than the token it brings allows. NotSignedIn for a token that is
     not good: what somebody meant to limit must not be served without a limit.
 
-    The protocol is imported when the first one comes: most mounts have none.
+    Or hear from `livememfs umount` that the mount is gone, which it is not for the kernel while another namespace has a
+    copy. The protocol is imported when the first agent comes: most mounts have none.
     """
+    if wanted.get("unmounted"):
+        await sock.welcome(stream)
+        _end_unseen(app.mountpoint)
+        return
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     options = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
     visitor = Visitor(app.gate, app.tokens)
@@ -184,6 +189,15 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
         await spaces.require_space(app.replica, space)
     await sock.welcome(stream)
     await serving.over_stream(app, stream, visitor, **options)
+
+
+def _end_unseen(mountpoint: Path | None) -> None:
+    """End a mount that is not seen any more where this process lives; whoever has a copy gets ENOTCONN."""
+    from livememfs.fuse import mount as fuse_mount
+
+    if str(mountpoint) not in mounts.kernel_mounts():
+        log.info("ending: unmounted here, whoever has a copy")
+        fuse_mount.stop()
 
 
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:

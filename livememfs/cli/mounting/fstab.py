@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +48,9 @@ def fstab(
         _link(SBIN / HELPER, Path(sys.executable).with_name(HELPER))
     output.say(line_for(choice, settings, resolve(mountpoint), allow_other=allow_other))
     if not (SBIN / HELPER).exists():
-        output.note(f"mount does not know livememfs yet; as root: livememfs service fstab --link {mountpoint}")
+        output.note(
+            f"mount does not know livememfs yet; as root: livememfs service fstab --link {shlex.quote(str(mountpoint))}"
+        )
     if named := only_here(choice, settings):
         output.note(
             f"mount does not see this shell's {named}; write them to a file that root reads, and add config=FILE"

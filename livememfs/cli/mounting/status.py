@@ -1,12 +1,14 @@
 """`livememfs status`: the mounts and mirrors of this machine and their states.
 
-Owns the word for the state of each. Reads `.livememfs/status.json` of every mount that serves, asks every mirror for
-the same, and never waits long. Main thread only.
+Owns the words for the state of each, and what to do about it. Reads `.livememfs/status.json` of every mount that
+serves, asks every mirror for the same, and never waits long. Main thread only.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,10 +28,10 @@ State = Literal["mounted", "mirrored", "not answering", "daemon died", "saving",
 WELL = ("mounted", "mirrored")
 
 WHAT_TO_DO: dict[State, str] = {
-    "not answering": "its daemon does not answer; see its log, and if that lasts use `livememfs umount --lazy`",
-    "daemon died": "its daemon is gone; `livememfs umount` removes it, then mount again",
+    "not answering": "see its log; if it lasts, `livememfs umount --lazy {path}` detaches it, then mount again",
+    "daemon died": "`livememfs umount {path}` removes it; the next mount of the same bucket uploads what is left here",
     "saving": "it is unmounted, but still uploads or is still in use",
-    "ended badly": "see its log; `livememfs umount` removes it from this list",
+    "ended badly": "see its log; `livememfs umount {path}` removes it from this list",
 }
 OF_A_MIRROR: dict[State, str] = {
     "not answering": "its process does not answer; if that lasts, end the process and run `{again}`",
@@ -48,11 +50,17 @@ class MountStatus:
     details: dict[str, Any] | None = None
 
     @property
+    def found(self) -> str:
+        """The state, with the reason of a bad end."""
+        reason = f" ({self.record.problem})" if self.record is not None and self.record.problem else ""
+        return f"{self.mountpoint}: {self.state}{reason}"
+
+    @property
     def advice(self) -> str:
         """What to do about its state; empty where it is well."""
         if isinstance(self.record, mirrors.MirrorRecord):
             return OF_A_MIRROR.get(self.state, "").format(again=self.record.again, file=self.record.path)
-        return WHAT_TO_DO.get(self.state, "")
+        return WHAT_TO_DO.get(self.state, "").format(path=shlex.quote(self.mountpoint))
 
     @property
     def store(self) -> str:
@@ -103,11 +111,15 @@ def status(
 
 
 def look() -> list[MountStatus]:
-    """Every mount in the kernel's list or in a record, by mount point, then every mirror in a record."""
+    """Every mount, by mount point, then every mirror in a record."""
+    return [*look_at_mounts(), *map(_mirror, mirrors.records())]
+
+
+def look_at_mounts() -> list[MountStatus]:
+    """Every mount in the kernel's list or in a record, by mount point."""
     known = {record.mountpoint: record for record in mounts.records()}
     in_kernel = set(mounts.kernel_mounts())
-    found = [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
-    return [*found, *map(_mirror, mirrors.records())]
+    return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
 
 
 def _mirror(record: mirrors.MirrorRecord) -> MountStatus:
@@ -128,6 +140,10 @@ def _one(path: str, record: mounts.MountRecord | None, in_kernel: bool) -> Mount
     if record is not None and not alive:
         return MountStatus(path, "daemon died", record)
     answer = ask(Path(path), Path(path, STATE, "status.json"))
+    if answer is not None and answer.errno == errno.ENOTCONN:
+        return MountStatus(path, "daemon died", record)
+    if answer is not None and answer.errno == errno.EACCES:  # that of another user, which must deny us
+        return MountStatus(path, "mounted", record)
     try:
         details = json.loads(answer.data if answer is not None else b"")
     except ValueError:

@@ -23,6 +23,8 @@ from livememfs.errors import LiveMemError, MountError
 
 SHOWN_HOLDERS = 5
 LOOK_SECONDS = 0.3
+GRACE_SECONDS = 1.0
+"""How long a daemon may take to learn from the kernel that its mount is gone, before it is told."""
 LAZY_PATIENCE = 2.0
 """Seconds a lazy unmount waits: enough for the daemon of an unused mount, and short if the mount is in use."""
 
@@ -75,8 +77,11 @@ def _not_mounted(path: Path, record: mounts.MountRecord | None) -> None:
 
 
 def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -> None:
+    deadline = time.monotonic() + patience
     with output.bar(f"uploading what {path} still has") as show:
-        gone = _wait_watching(record, patience, show)
+        if not lazy and not wait_for_exit(record.pid, GRACE_SECONDS):
+            _tell(record)
+        gone = _wait_watching(record, deadline, show)
     if not gone:
         if lazy:
             output.say(f"{path} is detached; process {record.pid} ends once nobody uses the mount")
@@ -95,13 +100,23 @@ def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -
     output.say(f"{path} is unmounted; everything is in {record.store}")
 
 
+def _tell(record: mounts.MountRecord) -> None:
+    """Tell a daemon that its mount is gone. The kernel does not while another namespace, like that of a container that
+    was started meanwhile, has a copy of the mount. Nothing happens where the daemon saves already.
+    """
+    from livememfs.serve import sock
+
+    with contextlib.suppress(MountError):
+        sock.connect(record.socket, {"unmounted": True}).close()
+
+
 def _whether_it_answers(record: mounts.MountRecord) -> str:
     return f"`livememfs doctor` says whether {record.store} answers"
 
 
-def _wait_watching(record: mounts.MountRecord, patience: float, show: Callable[[int, int], None]) -> bool:
+def _wait_watching(record: mounts.MountRecord, deadline: float, show: Callable[[int, int], None]) -> bool:
     """Whether the daemon ended in time; `show(done, of)` is called meanwhile."""
-    deadline, most = time.monotonic() + patience, 0
+    most = 0
     while not wait_for_exit(record.pid, min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
         if time.monotonic() >= deadline:
             return False
