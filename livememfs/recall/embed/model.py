@@ -7,9 +7,7 @@ thread, several at once.
 
 from __future__ import annotations
 
-import ctypes
 import os
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,6 @@ from livememfs.recall.embed.tokens import Tokenizer
 from livememfs.recall.embed.weights import Weights, unpacked
 
 _ERRORS_ONLY = 3
-_M_ARENA_MAX, _ARENAS = -8, 2
-
-# glibc gives threads heaps of their own, and each keeps what its longest text took: with two, a mount that has read
-# many texts is some 40 MiB smaller, and as fast. Elsewhere there is no such call.
-with suppress(AttributeError, OSError, TypeError):
-    ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 class RuntimeRefuses(Exception):
