@@ -61,6 +61,14 @@ def parser() -> argparse.ArgumentParser:
         "recall", help="what to know before answering", description="Measure `.recall` from a shell, by its memories."
     )
     told.add_argument("--memories", default="1000,10000,100000", help="how many, with commas")
+    mirrored = commands.add_parser(
+        "mirror",
+        help="what a mirror costs",
+        description="Measure when a change in one mirror is in another, and what one costs while nothing happens.",
+    )
+    mirrored.add_argument("--files", type=int, default=20_000, help="files that lie there")
+    mirrored.add_argument("--rounds", type=int, default=20, help="changes of each kind")
+    mirrored.add_argument("--seconds", type=float, default=60.0, help="how long nothing happens")
     hooked = commands.add_parser(
         "hooks",
         help="what an agent's hook costs it",
@@ -119,6 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchlib import recalling
 
         return recalling.main(sorted(int(size) for size in given.memories.split(",")))
+    if given.command == "mirror":
+        from benchlib import mirroring
+
+        return mirroring.main(given.files, given.rounds, given.seconds)
     if given.command == "web":
         from benchlib import web
 
