@@ -560,10 +560,12 @@ async def test_what_cannot_be_a_note_is_refused_at_close_and_stays_to_be_mended(
     assert await world.notes() == {}
     assert await here.read(PATH) == data
     assert [file.path for file in here.root.unsaved_files()] == [PATH]
+    assert here.root.statistics().unsaved == 1
 
     await here.write(PATH, "mended\n")
     assert (await only_note(world)).body == "mended\n"
     assert here.root.unsaved_files() == []
+    assert here.root.statistics().unsaved == 0
 
 
 async def test_a_note_of_exactly_the_limit_is_taken(world: World, here: Host) -> None:
@@ -625,7 +627,9 @@ async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: 
 
     assert await here.read(PATH) == b"new\n"
     assert [file.path for file in here.root.unsaved_files()] == [live(CANONICAL)]
+    assert here.root.statistics().unsaved == 1
     assert await here.root.drain() == []
+    assert here.root.statistics().unsaved == 0
     assert (await only_note(world)).body == "new\n"
 
 

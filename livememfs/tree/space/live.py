@@ -17,7 +17,7 @@ from livememfs.cache.presence import is_unheard
 from livememfs.cache.replica import Listing
 from livememfs.records import keys, names
 from livememfs.records.metadata import META_NAME
-from livememfs.records.sealing import Form, says_nothing
+from livememfs.records.sealing import Form
 from livememfs.store.base import ObjectInfo
 from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Caller, Directory, Node, check_name, crossing
@@ -48,12 +48,8 @@ class KnownNotes:
         return [name for name, known in self.aliases.items() if known == canonical]
 
     def unsaved(self) -> list[NoteFile]:
-        """Notes here with content that is not in the bucket. Litter is not meant to be."""
-        return [
-            note
-            for note in {*self.local.values(), *self.stored.values()}
-            if note.body.dirty and not names.is_litter(note.name) and not says_nothing(note.body.value())
-        ]
+        """Notes here with content that is not in the bucket."""
+        return [note for note in {*self.local.values(), *self.stored.values()} if note.unsaved]
 
     def sealed(self, note: NoteFile) -> None:
         """A note is in the bucket: from now on it is found under its canonical name and the written one."""

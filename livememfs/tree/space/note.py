@@ -77,6 +77,11 @@ class NoteFile(ObjectFile):
         return handle
 
     @property
+    def unsaved(self) -> bool:
+        """Whether it has content that is not in the bucket. Litter is not meant to be."""
+        return self.body.dirty and not names.is_litter(self.name) and not says_nothing(self.body.value())
+
+    @property
     def volatile(self) -> bool:
         # A draft's size changes at close, when its front matter is completed.
         return self.key is None or self.busy
