@@ -20,6 +20,7 @@ from benchlib.table import aligned, percentile
 
 SPACE, FOLDERS = "project", 100
 READY_WITHIN, SEEN_WITHIN, LOOK_SECONDS = 900.0, 30.0, 0.01
+SETTLED, SETTLED_SECONDS = 0.05, 5.0
 EVENT = b'{"hook_event_name": "PostToolUse", "session_id": "bench", "tool_name": "Read", "tool_input": {}}'
 
 
@@ -83,6 +84,13 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def used(pid: int, seconds: float) -> float:
+    """Which part of a processor a process uses in the next seconds."""
+    begun = processor_seconds(pid)
+    time.sleep(seconds)
+    return (processor_seconds(pid) - begun) / seconds
+
+
 def one_change(one: Path, other: Path, number: int) -> tuple[float, float, float]:
     """Seconds until a new file, an edit of it, and a note in one directory are in the other one."""
     here, there = one / SPACE / f"new-{number}", other / SPACE / f"new-{number}"
@@ -118,12 +126,11 @@ def main(files: int, rounds: int, seconds: float) -> int:
         subprocess.run(make, env=one.environment, check=True, stdout=subprocess.DEVNULL)
         fill(one.path, files)
         pid = stack.enter_context(one.running())
-        begun = processor_seconds(pid)
-        time.sleep(seconds)
-        idle = (processor_seconds(pid) - begun) / seconds
         stack.enter_context(other.running())
         changes = list(zip(*(one_change(one.path, other.path, number) for number in range(rounds)), strict=True))
         hooks = [one.hook() for _ in range(rounds)]
+        comes(lambda: used(pid, SETTLED_SECONDS) < SETTLED, READY_WITHIN)  # all is uploaded
+        idle = used(pid, seconds)
     rows = [("", "p50", "most", "")]
     rows += [_row(what, times, "s") for what, times in zip(("a new file", "an edit", "a note"), changes, strict=True)]
     rows += [_row("a hook, with Python's start", hooks, "ms")]
